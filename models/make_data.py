@@ -2,7 +2,7 @@
 
     python make_data.py idx t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz --input Input3 -o mnist.npz
     python make_data.py cifar10 data_batch_1.bin.gz --input input --count 500 -o cifar10.npz
-    python make_data.py pictures FOLDER --input image --resize 256 --crop 224 --scale 0.00392157 \\
+    python make_data.py images FOLDER --input image --resize 256 --crop 224 --scale 0.00392157 \\
         --mean 0.485 0.456 0.406 --deviation 0.229 0.224 0.225 -o images.npz
 
 A value becomes (pixel * scale - mean) / deviation, float32; pixels are 0 to 255. The .npz contains one array with the name of
@@ -25,7 +25,7 @@ from PIL import Image
 
 # The third byte of an IDX file's magic number; numbers are big-endian.
 IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm"}
+IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".ppm", ".pgm"}
 
 
 class BadData(Exception):
@@ -55,22 +55,22 @@ def read_idx(path: Path) -> np.ndarray:
     return np.frombuffer(body, kind).reshape(shape)
 
 
-def idx_pictures(path: Path, labels: Path | None) -> tuple[np.ndarray, np.ndarray | None]:
+def idx_images(path: Path, labels: Path | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Images [N][H][W][1] and labels [N]."""
-    pictures = read_idx(path)
-    if pictures.ndim not in (3, 4):
-        raise BadData(f"{path} has {pictures.ndim} dimensions; pictures have 3 or 4")
-    if pictures.ndim == 3:
-        pictures = pictures[..., None]
+    images = read_idx(path)
+    if images.ndim not in (3, 4):
+        raise BadData(f"{path} has {images.ndim} dimensions; images have 3 or 4")
+    if images.ndim == 3:
+        images = images[..., None]
     if labels is None:
-        return pictures, None
+        return images, None
     numbers = read_idx(labels)
-    if numbers.shape != pictures.shape[:1]:
-        raise BadData(f"{labels} has shape {numbers.shape}, {path} holds {len(pictures)} pictures")
-    return pictures, numbers
+    if numbers.shape != images.shape[:1]:
+        raise BadData(f"{labels} has shape {numbers.shape}, {path} holds {len(images)} images")
+    return images, numbers
 
 
-def cifar10_pictures(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
+def cifar10_images(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     """Images [N][32][32][3] and labels [N] of CIFAR-10's binary files, one after the other."""
     records = []
     for path in paths:
@@ -82,16 +82,16 @@ def cifar10_pictures(paths: list[Path]) -> tuple[np.ndarray, np.ndarray]:
     return whole[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), whole[:, 0]
 
 
-def picture_files(folder: Path, pattern: str | None) -> tuple[list[Path], list[int] | None]:
+def image_files(folder: Path, pattern: str | None) -> tuple[list[Path], list[int] | None]:
     """The image files below a folder, in alphabetical order, with their labels."""
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in PICTURES)
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in IMAGES)
     if not files:
-        raise BadData(f"{folder} holds no pictures ({', '.join(sorted(PICTURES))})")
+        raise BadData(f"{folder} holds no images ({', '.join(sorted(IMAGES))})")
     if pattern is not None:
         expression = re.compile(pattern)
         found = [expression.search(path.name) for path in files]
         if not expression.groups:
-            raise BadData(f"--label-pattern {pattern} has no group that says where the label stands")
+            raise BadData(f"--label-pattern {pattern} has no group that gives the position of the label")
         named = [(path, int(match.group(1))) for path, match in zip(files, found) if match]
         if not named:
             raise BadData(f"--label-pattern {pattern} matches none of {len(files)} file names")
@@ -102,52 +102,52 @@ def picture_files(folder: Path, pattern: str | None) -> tuple[list[Path], list[i
     return files, [classes.index(path.relative_to(folder).parts[0]) for path in files]
 
 
-def load_picture(path: Path, grey: bool, resize: list[int] | None, crop: list[int] | None) -> np.ndarray:
+def load_image(path: Path, grey: bool, resize: list[int] | None, crop: list[int] | None) -> np.ndarray:
     """[H][W][C] bytes: the shorter side resized to one number, or to height and width; then cropped to the centre."""
     try:
-        picture = Image.open(path).convert("L" if grey else "RGB")
+        image = Image.open(path).convert("L" if grey else "RGB")
     except OSError as error:
-        raise BadData(f"{path} is not a picture that can be read: {error}") from error
+        raise BadData(f"{path} is not a readable image: {error}") from error
     if resize:
-        width, height = picture.size
+        width, height = image.size
         if len(resize) == 1:
             factor = resize[0] / min(width, height)
             target = (max(resize[0], round(width * factor)), max(resize[0], round(height * factor)))
         else:
             target = (resize[1], resize[0])
-        picture = picture.resize(target, Image.Resampling.BILINEAR)
+        image = image.resize(target, Image.Resampling.BILINEAR)
     if crop:
         height, width = crop[0], crop[-1]
-        if width > picture.width or height > picture.height:
-            raise BadData(f"{path} is {picture.width}x{picture.height}, smaller than the crop of {width}x{height}")
-        left, top = (picture.width - width) // 2, (picture.height - height) // 2
-        picture = picture.crop((left, top, left + width, top + height))
-    pixels = np.asarray(picture)
+        if width > image.width or height > image.height:
+            raise BadData(f"{path} is {image.width}x{image.height}, smaller than the crop of {width}x{height}")
+        left, top = (image.width - width) // 2, (image.height - height) // 2
+        image = image.crop((left, top, left + width, top + height))
+    pixels = np.asarray(image)
     return pixels[..., None] if grey else pixels
 
 
-def folder_pictures(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray | None]:
+def folder_images(options: argparse.Namespace) -> tuple[np.ndarray, np.ndarray | None]:
     """The part of a folder that --offset and --count select, so that the rest is not read."""
-    files, labels = picture_files(options.source, options.label_pattern)
+    files, labels = image_files(options.source, options.label_pattern)
     part = slice(options.offset, None if options.count is None else options.offset + options.count)
     files, labels = files[part], labels if labels is None else labels[part]
-    pictures = [load_picture(path, options.grey, options.resize, options.crop) for path in files]
-    shapes = {picture.shape for picture in pictures}
+    images = [load_image(path, options.grey, options.resize, options.crop) for path in files]
+    shapes = {image.shape for image in images}
     if len(shapes) > 1:
-        raise BadData(f"pictures differ in size, {sorted(shapes)[:3]} for instance; give --crop, or --resize H W")
-    return np.stack(pictures) if pictures else np.zeros((0, 1, 1, 1)), None if labels is None else np.array(labels)
+        raise BadData(f"images differ in size, {sorted(shapes)[:3]} for instance; give --crop, or --resize H W")
+    return np.stack(images) if images else np.zeros((0, 1, 1, 1)), None if labels is None else np.array(labels)
 
 
-def normalized(pictures: np.ndarray, options: argparse.Namespace) -> np.ndarray:
+def normalized(images: np.ndarray, options: argparse.Namespace) -> np.ndarray:
     """Float32 values in the requested layout from pixels [N][H][W][C]."""
-    channels = pictures.shape[-1]
+    channels = images.shape[-1]
     for name in ("mean", "deviation"):
         if len(getattr(options, name)) not in (1, channels):
-            raise BadData(f"--{name} has {len(getattr(options, name))} numbers, the pictures {channels} channels")
+            raise BadData(f"--{name} has {len(getattr(options, name))} numbers, the images {channels} channels")
     scale, mean, deviation = (np.asarray(x, np.float32) for x in (options.scale, options.mean, options.deviation))
     if options.bgr:
-        pictures = pictures[..., ::-1]
-    values = (pictures.astype(np.float32) * scale - mean) / deviation
+        images = images[..., ::-1]
+    values = (images.astype(np.float32) * scale - mean) / deviation
     if options.layout == "nchw":
         values = values.transpose(0, 3, 1, 2)
     elif options.layout == "flat":
@@ -171,24 +171,24 @@ def parse() -> argparse.Namespace:
     common.add_argument("-o", "--output", type=Path, required=True, help="the .npz to write")
     common.add_argument("--input", required=True, help="name of the model's input, and of the array")
     common.add_argument("--scale", type=float, default=1.0, help="factor of a pixel")
-    common.add_argument("--mean", type=float, nargs="+", default=[0.0], help="taken off: one number or one a channel")
+    common.add_argument("--mean", type=float, nargs="+", default=[0.0], help="subtracted: one number or one per channel")
     common.add_argument("--deviation", type=float, nargs="+", default=[1.0], help="divided by, like --mean")
     common.add_argument("--layout", choices=("nchw", "nhwc", "flat"), default="nchw", help="order of a sample's axes")
     common.add_argument("--bgr", action="store_true", help="blue first (--mean and --deviation then too)")
-    common.add_argument("--count", type=int, help="how many samples at most")
-    common.add_argument("--offset", type=int, default=0, help="how many samples to skip")
+    common.add_argument("--count", type=int, help="maximum number of samples")
+    common.add_argument("--offset", type=int, default=0, help="number of samples to skip")
     kinds = program.add_subparsers(dest="kind", required=True)
     idx = kinds.add_parser("idx", parents=[common], help="MNIST's format")
     idx.add_argument("source", type=Path)
     idx.add_argument("--labels", type=Path, help="the IDX file of the labels")
     cifar10 = kinds.add_parser("cifar10", parents=[common], help="CIFAR-10's binary format")
     cifar10.add_argument("source", type=Path, nargs="+")
-    pictures = kinds.add_parser("pictures", parents=[common], help="a folder of pictures, or one folder a class")
-    pictures.add_argument("source", type=Path)
-    pictures.add_argument("--resize", type=int, nargs="+", help="the shorter side, or height and width")
-    pictures.add_argument("--crop", type=int, nargs="+", help="side, or height and width, of the middle to keep")
-    pictures.add_argument("--grey", action="store_true", help="one channel")
-    pictures.add_argument("--label-pattern", help=r"regular expression whose first group is the label, '_(\d+)\.'")
+    images = kinds.add_parser("images", parents=[common], help="a folder of images, or one folder per class")
+    images.add_argument("source", type=Path)
+    images.add_argument("--resize", type=int, nargs="+", help="the shorter side, or height and width")
+    images.add_argument("--crop", type=int, nargs="+", help="side, or height and width, of the middle to keep")
+    images.add_argument("--grey", action="store_true", help="one channel")
+    images.add_argument("--label-pattern", help=r"regular expression whose first group is the label, '_(\d+)\.'")
     options = program.parse_args()
     if options.offset < 0 or (options.count is not None and options.count < 1):
         program.error("--offset is 0 or more, --count 1 or more")
@@ -202,20 +202,20 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     try:
-        if options.kind == "pictures":
-            pictures, labels = folder_pictures(options)
+        if options.kind == "images":
+            images, labels = folder_images(options)
         else:
             if options.kind == "idx":
-                pictures, labels = idx_pictures(options.source, options.labels)
+                images, labels = idx_images(options.source, options.labels)
             else:
-                pictures, labels = cifar10_pictures(options.source)
+                images, labels = cifar10_images(options.source)
             part = slice(options.offset, None if options.count is None else options.offset + options.count)
-            pictures, labels = pictures[part], labels if labels is None else labels[part]
-        if not len(pictures):
+            images, labels = images[part], labels if labels is None else labels[part]
+        if not len(images):
             raise BadData(f"no samples are left after --offset {options.offset}")
         if options.input == "labels" and labels is not None:
             raise BadData("the input cannot be called labels: that array holds the labels")
-        arrays = {options.input: normalized(pictures, options)}
+        arrays = {options.input: normalized(images, options)}
         if labels is not None:
             arrays["labels"] = labels.astype(np.int64)
         write_npz(options.output, arrays)

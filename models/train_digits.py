@@ -102,8 +102,8 @@ def correct(path: Path, images: np.ndarray, labels: np.ndarray) -> int:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--output", type=Path, default=Path(__file__).parent, help="folder to write to")
-    arguments.add_argument("--only", choices=MODELS, help="train this model alone and leave accuracy.json as it is")
+    arguments.add_argument("--output", type=Path, default=Path(__file__).parent, help="output folder")
+    arguments.add_argument("--only", choices=MODELS, help="train this model alone and do not change accuracy.json")
     options = arguments.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     data = digits()

@@ -74,7 +74,7 @@ def train(model: Digits, images: torch.Tensor, labels: torch.Tensor, epochs: int
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--output", type=Path, default=Path(__file__).parent, help="folder to write to")
+    arguments.add_argument("--output", type=Path, default=Path(__file__).parent, help="output folder")
     options = arguments.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(SEED)

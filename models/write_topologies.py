@@ -170,7 +170,7 @@ def write(folder: Path, names: list[str]) -> list[Path]:
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("folder", type=Path, help="where the .onnx files go")
+    arguments.add_argument("folder", type=Path, help="folder for the .onnx files")
     arguments.add_argument("--only", nargs="+", choices=TOPOLOGIES, default=list(TOPOLOGIES), metavar="NAME",
                            help="some of: " + ", ".join(TOPOLOGIES))
     options = arguments.parse_args()

@@ -60,6 +60,7 @@ def found(tree: Path, name: str, text: str) -> list[str]:
     ("ir/a.cpp", 'row("the elements that stand in rows; a function, since data decide");\n', ["data decide", "stand"]),
     ("ir/a.c", 'fail("input %s: nobody reads %zu of %.60s");\n', ["nobody"]),
     ("ir/a.py", '"""Of those the first."""\n', ["a sentence begins with Of"]),
+    ("ir/a.py", 'raise ValueError(f"{path}: nobody reads the value {name}")\n', ["nobody"]),
     ("ir/a.sh", "#!/bin/sh\n# Those that fail are listed.\n", ["Those that"]),
     ("ir/a.py", "a = 1  # the first\nb = 2  # what follows it\n", ["a fragment begins with what"]),
     ("ir/a.md", "The last vector *sticks\nout* of the row.\n", ["sticks out"]),

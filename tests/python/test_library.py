@@ -98,7 +98,7 @@ def test_cache_that_others_may_write_to(monkeypatch: pytest.MonkeyPatch, digits:
 
 def test_no_bundle_to_take_it_from(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(VARIABLE, "bundle")
-    with pytest.raises(Error, match="is not a bundle, or not a whole one") as raised:
+    with pytest.raises(Error, match="is not a bundle, or is incomplete") as raised:
         hoist_runtime.open(tmp_path)
     assert raised.value.status is Status.BAD_BUNDLE
     with pytest.raises(Error, match="install hoist, or set"):

@@ -113,7 +113,7 @@ def main() -> int:
     kind.add_argument("--labels", type=Path, required=True, help="IDX file")
     kind.set_defaults(check=mnist)
     kind = kinds.add_parser("resnets", parents=[common], help="seeded topologies of models/write_topologies.py")
-    kind.add_argument("--topology", nargs="+", default=["resnet18", "resnet50"], help="others that it writes")
+    kind.add_argument("--topology", nargs="+", default=["resnet18", "resnet50"], help="models of write_topologies.py")
     kind.set_defaults(check=resnets)
     kinds.add_parser("digits", parents=[common], help="the models of models/").set_defaults(check=digits)
     options = program.parse_args()

@@ -446,7 +446,7 @@ def verdicts(program: Path, folders: list[Path], options: list[str]) -> dict[str
         done = subprocess.run(command, capture_output=True, text=True, timeout=90 * len(folders))
         ended = f"ended with {done.returncode}: {done.stderr.strip()[-300:]}"
     except subprocess.TimeoutExpired:
-        ended = "took longer than 90 s a model"
+        ended = "took longer than 90 s per model"
     if answer.exists():
         return {case["name"]: case.get("message", "") for case in json.loads(answer.read_text())["cases"]}
     if len(folders) == 1:
@@ -537,12 +537,12 @@ def main() -> int:
     parser.add_argument("--hoist", type=Path, default=HOIST, help="the program (default: build/release/hoist)")
     parser.add_argument("--count", type=int, default=100, help="how many models")
     parser.add_argument("--seed", type=int, default=0, help="of the first")
-    parser.add_argument("--only", default="", metavar="TEXT", help="libraries or estimators whose name contains it")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only libraries or estimators whose names contain this")
     parser.add_argument("--every", action="store_true", help="estimators in turn instead of at random")
     parser.add_argument("--batch", type=int, default=20, help="models in one process of hoist")
-    parser.add_argument("--target", default="", help="what kernels become, as hoist test takes it: native, for one")
+    parser.add_argument("--target", default="", help="the target of hoist test, for example native")
     parser.add_argument("--device", action="store_true", help="on the first OpenCL device")
-    parser.add_argument("--verbose", action="store_true", help="also models that were not exported, and why")
+    parser.add_argument("--verbose", action="store_true", help="also list models that were not exported, with the reason")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     FOLDER.mkdir(parents=True, exist_ok=True)

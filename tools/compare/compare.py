@@ -202,15 +202,15 @@ def parse() -> argparse.Namespace:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--hoist", type=Path, default=Hoist.program, help="the program, build/release/hoist")
     common.add_argument("--device", help="hoist's device; the first one unless given")
-    common.add_argument("--threads", type=int, help="of all engines; all cores of this process unless given")
+    common.add_argument("--threads", type=int, help="threads of all engines (default: all cores of this process)")
     common.add_argument("--compile-option", action="append", default=[], metavar="OPTION",
-                        help="handed on to hoist compile, --compile-option=--pass=convolution=im2col for instance")
-    common.add_argument("--rounds", type=int, default=5, help="times that the engines take turns")
-    common.add_argument("--seconds", type=float, default=1.0, help="of an engine's part of a round")
+                        help="an option for hoist compile, for example --compile-option=--pass=convolution=im2col")
+    common.add_argument("--rounds", type=int, default=5, help="number of interleaved rounds")
+    common.add_argument("--seconds", type=float, default=1.0, help="seconds of one engine per round")
     common.add_argument("--processor-time", action="store_true",
                         help="one thread of each engine on one core, timed by the processor's time: on busy machines")
     common.add_argument("--tolerance", type=float, nargs=2, default=[1e-3, 1e-4], metavar=("RTOL", "ATOL"),
-                        help="of outputs that agree")
+                        help="tolerance of equal outputs")
     common.add_argument("--json", type=Path, help="write the results there too")
     kinds = program.add_subparsers(dest="kind", required=True)
     operators = kinds.add_parser("operators", parents=[common], help="single operators: " + ", ".join(OPERATORS))
@@ -218,8 +218,8 @@ def parse() -> argparse.Namespace:
     shapes = kinds.add_parser("shapes", parents=[common], help=f"{len(SHAPES)} shapes of layers, to find cliffs")
     shapes.add_argument("--every", type=int, default=1, metavar="N", help="one of N shapes")
     shapes.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N shapes")
-    shapes.add_argument("--only", default="", metavar="TEXT", help="shapes whose names contain it")
-    models = kinds.add_parser("models", parents=[common], help="whole models beside all peers")
+    shapes.add_argument("--only", default="", metavar="TEXT", help="only shapes whose names contain this")
+    models = kinds.add_parser("models", parents=[common], help="whole models, compared with all peers")
     models.add_argument("model", type=Path, nargs="*")
     models.add_argument("--topologies", nargs="*", choices=TOPOLOGIES, metavar="NAME",
                         help="also these networks with seeded weights, all unless named: " + ", ".join(TOPOLOGIES))
@@ -227,7 +227,7 @@ def parse() -> argparse.Namespace:
                         help="a symbolic dimension; 1 where not given")
     models.add_argument("--no-load", action="store_true", help="leave out loading times and memory")
     for kind, peers in ((operators, ["onnxruntime"]), (shapes, ["onnxruntime"]), (models, list(PEERS))):
-        kind.add_argument("--peers", nargs="+", choices=PEERS, default=peers, help="the first one decides what is right")
+        kind.add_argument("--peers", nargs="+", choices=PEERS, default=peers, help="the first engine's outputs are the reference")
     options = program.parse_args()
     if options.kind == "models" and not options.model and options.topologies is None:
         models.error("names no model: MODEL.onnx ..., or --topologies")

@@ -416,13 +416,13 @@ def number(value: float | None) -> str:
 def main() -> int:
     program = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     program.add_argument("--hoist", type=Path, default=HOIST, help="the program, build/release/hoist")
-    program.add_argument("--only", action="append", metavar="TEXT", help="cases whose names contain it; may be repeated")
-    program.add_argument("--with-peer", action="store_true", help="leave out what onnxruntime has no kernel for")
+    program.add_argument("--only", action="append", metavar="TEXT", help="only cases whose names contain this; may be repeated")
+    program.add_argument("--with-peer", action="store_true", help="leave out cases for which onnxruntime has no kernel")
     program.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
-    program.add_argument("--rounds", type=int, default=1, help="how often the engines take turns; the median counts")
+    program.add_argument("--rounds", type=int, default=1, help="number of interleaved rounds; the median counts")
     program.add_argument("--processor-time", action="store_true",
                          help="one thread of each engine on one core, timed by the processor's time: on busy machines")
-    program.add_argument("--most", type=float, default=5, help="what onnxruntime's time is multiplied by at most")
+    program.add_argument("--most", type=float, default=5, help="limit of the ratio to onnxruntime's time")
     program.add_argument("--json", type=Path, help="write the results there too")
     options = program.parse_args()
     onnxruntime.set_default_logger_severity(4)

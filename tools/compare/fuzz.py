@@ -67,7 +67,7 @@ class Runner:
             done = subprocess.run(command, capture_output=True, text=True, timeout=60 * len(folders))
             ended = f"ended with {done.returncode}: {done.stderr.strip()[-500:]}"
         except subprocess.TimeoutExpired:
-            ended = "took longer than a minute a model"
+            ended = "took longer than a minute per model"
         if answer.exists():
             return {case["name"]: case.get("message", "") for case in json.loads(answer.read_text())["cases"]}
         if len(folders) == 1:
@@ -124,7 +124,7 @@ def reduce(runner: Runner, seed: int, model: Model) -> tuple[Path, str, str, str
     bad = [name for name, message in sorted(verdicts.items()) if message]
     if not bad:  # the difference only shows with all outputs together
         write_case(kept, model, model.leaves(), set())
-        return kept, runner.verdicts([kept])[kept.name], "unwitnessed", "only several outputs together show it"
+        return kept, runner.verdicts([kept])[kept.name], "unwitnessed", "only several outputs together show the difference"
     output, cut = places[bad[0]][1], set()
     made = [name for node in model.nodes for name in node.outputs if name != output]
     for attempt in [set(made)] + [{name} for name in reversed(made)]:
@@ -174,7 +174,7 @@ def explore(options: argparse.Namespace, seeds: range, folder: Path, answer: Any
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hoist", type=Path, default=HOIST, help="the program (default: build/release/hoist)")
-    parser.add_argument("--seed", type=int, default=0, help="of the first model; the next one has the next")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first model; each further model has the next seed")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--batch", type=int, default=20, help="models in one process of hoist")
     parser.add_argument("--jobs", type=int, default=1, help="number of batches side by side")
@@ -182,7 +182,7 @@ def main() -> int:
     parser.add_argument("--large", action="store_true", help="few nodes over arrays of up to 300,000 elements")
     parser.add_argument("--interpret", action="store_true", help="evaluate programs, without a device")
     parser.add_argument("--target", action="append", default=[], type="--target={}".format,
-                        help="what the kernels become, as hoist test takes it: native, for one")
+                        help="the target of hoist test, for example native")
     options = parser.parse_args()
     start = time.monotonic()
     share = -(-options.count // options.jobs)

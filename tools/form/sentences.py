@@ -6,6 +6,7 @@ paths, identifiers) is replaced by a placeholder, so that names of code are neve
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import subprocess
@@ -181,6 +182,22 @@ def _hash_blocks(name: str, text: str) -> Iterator[Block]:
         yield from _paragraphs(name, begin, "comment", "\n".join(comment))
 
 
+def _python_messages(name: str, text: str) -> Iterator[Block]:
+    """String literals that are no docstrings, f-strings with their values as {}."""
+    tree = ast.parse(text)
+    parts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts.update(id(value) for value in node.values)
+            literal = "".join(str(value.value) if isinstance(value, ast.Constant) else "{}" for value in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            literal = node.value
+        else:
+            continue
+        if _is_prose(literal):
+            yield Block(name, node.lineno, "message", literal)
+
+
 def _row_blocks(name: str, text: str) -> Iterator[Block]:
     """Rules and operators as text: comments after `--`, quoted sentences, the sentence of each rule, lets and reasons."""
     comment: list[str] = []
@@ -274,6 +291,8 @@ def blocks(root: Path = ROOT, names: list[str] | None = None) -> Iterator[Block]
         reader = {"c": _c_blocks, "hash": _hash_blocks, "markdown": _markdown_blocks, "rows": _row_blocks}.get(kind)
         if reader:
             yield from reader(name, text)
+        if not name.startswith("tests/") and (suffix == ".py" or re.match(r"#!.*python", text)):
+            yield from _python_messages(name, text)
 
 
 SENTENCE_END = re.compile(r"(?<![.\s]\w)(?<!e\.g)(?<!i\.e)(?<!etc)[.!?](?:\*\*)?\s+(?=[\"'(*A-Z`])")

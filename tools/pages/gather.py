@@ -74,7 +74,7 @@ def language(hoist: Program) -> str:
     out += table(["function", "symbol", "of", "on", "ulp", "meaning"],
                  [[code(each["name"]), code(each["symbol"]), str(each["arguments"]), each["types"], str(each["ulp"]),
                    plain(each["meaning"])] for each in words["functions"]])
-    out += "## Named compositions\n\nNotation: the printer uses a name wherever a term is what it stands for.\n\n"
+    out += "## Named compositions\n\nThe printer uses a name wherever a term equals its definition.\n\n"
     out += table(["name", "of", "is", "meaning"],
                  [[code(each["name"]), code(each["given"]), code(each["definition"]), plain(each["meaning"])]
                   for each in words["definitions"]])

@@ -186,13 +186,13 @@ def main() -> None:
             other = np.array([json.loads(line)["predicted"] or np.nan for line in arguments.beside.read_text().splitlines()])
             of_both = np.sqrt(other * predicted)
             inside = ~np.isnan(of_both)  # records that both models predict
-            print(f"with what stands beside: {quality_of(kernels.seconds[inside], of_both[inside])}")
+            print(f"with the other predictions: {quality_of(kernels.seconds[inside], of_both[inside])}")
     if arguments.output:
         everything = np.full(len(kernels.seconds), True)
         prices = Prices(kernels, everything)
         model = train(kernels, everything, prices, arguments.epochs)
         print(f"{arguments.output}: {quality_of(kernels.seconds, predict(model, kernels, everything, prices))} "
-              "(of those that it learned from)")
+              "(kernels of the training data)")
         torch.onnx.export(model.cpu(), (torch.tensor(kernels.statements[:1]), torch.tensor(kernels.features[:1])),
                           str(arguments.output), input_names=["statements", "features"], output_names=["logarithm"],
                           opset_version=16)

@@ -166,7 +166,7 @@ class Model(Lowered):
         maps each budget to its bundle, or to None if it is not met.
         """
         if isinstance(budget, (list, tuple)) and not budget:
-            raise ValueError("budget: an empty list says nothing")
+            raise ValueError("budget: the list is empty")
         subject = {**self._options, **options, "budget": budget}
         if output is not None:
             subject["output"] = output

@@ -72,7 +72,7 @@ def _open(path: str) -> ctypes.CDLL:
             raise _failure(f"{path} is not a runtime of this hoist, or an older one ({missing}); a bundle is compiled again by "
                            "hoist compile") from None
         if version != _c.API_VERSION:
-            raise _failure(f"{path} has version {version} of the C API, this package speaks version {_c.API_VERSION}: "
+            raise _failure(f"{path} has version {version} of the C API, this package needs version {_c.API_VERSION}: "
                            "install the hoist_runtime that belongs to it")
         _loaded[path] = library
     return _loaded[path]
@@ -101,7 +101,7 @@ def _compiled(bundle: Path) -> Path:
         texts = [source.read_bytes(), header.read_bytes()]
         makefile = (bundle / "Makefile").read_text(encoding="utf-8", errors="replace")
     except OSError as problem:
-        raise Error(Status.BAD_BUNDLE, f"{bundle} is not a bundle, or not a whole one: {problem}") from None
+        raise Error(Status.BAD_BUNDLE, f"{bundle} is not a bundle, or is incomplete: {problem}") from None
     compiler = _compiler()
     before, after = _flags(makefile)
     command = [*compiler, "-std=c99", "-O2", "-fPIC", "-shared", *before]
@@ -169,7 +169,7 @@ def _cache() -> Path:
     except (OSError, RuntimeError) as problem:
         raise _failure(f"no folder for the compiled runtime: {problem} (XDG_CACHE_HOME names another one)") from None
     if about.st_uid != os.getuid() or about.st_mode & 0o022:
-        raise _failure(f"{folder} belongs to somebody else, or others may write to it, so no library is loaded from there "
+        raise _failure(f"{folder} belongs to another user, or others may write to it, so no library is loaded from there "
                        "(XDG_CACHE_HOME names another one)")
     if not os.access(folder, os.W_OK):
         raise _failure(f"{folder} cannot be written to (XDG_CACHE_HOME names another one)")

@@ -104,7 +104,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("times", help="recorded times")
     parser.add_argument("--workers", default="1,2,4,10,30,100,300,1000")
-    parser.add_argument("--seconds", default="recorded,2,30", help="of a job; recorded draws from the file")
+    parser.add_argument("--seconds", default="recorded,2,30", help="duration of a job; recorded: drawn from the file")
     arguments = parser.parse_args()
     with open(arguments.times, encoding="utf-8") as file:
         times = json.load(file)
