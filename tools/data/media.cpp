@@ -75,7 +75,7 @@ Result<Nothing> find_pixels(const ValueInfo& input, const ImageOptions& options,
   if (!are_channels(shape[first ? 0 : 2]))
     return Diagnostic{"input " + input.name,
                       fmt::format("is {}, with {} channels, and images have 3 or 1", type, how.channels),
-                      "--layout says where channels stand"};
+                      "--layout states the dimension of the channels"};
   const auto height = static_cast<uint64_t>(shape[first ? 1 : 0]), width = static_cast<uint64_t>(shape[first ? 2 : 1]);
   if (height > 0 && width > 0 && height <= HOIST_MOST_PIXELS / width) return Nothing{};
   return Diagnostic{"input " + input.name,

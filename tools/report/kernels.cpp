@@ -254,7 +254,7 @@ std::string parts_of(const DrawnKernels& drawn, const Peaks& peaks, const std::s
               "part of a bar is the least that the device needs, as it was measured at its best.</p>\n" +
                   framed("Timeline", timeline(drawn))) +
          part(
-             "What bounds them",
+             "The bounds of kernels",
              "<p class=\"note\">The lines are what the device does at its best in f32, one for each memory that arrays "
              "fit in; products of 8 bits may lie above them. A circle is as large as its share of the run.</p>\n" +
                  framed("Roofline", roofline(drawn, peaks))) +

@@ -271,7 +271,7 @@ std::pair<std::string, ValueStatistics> statistics_of(const Json& json, size_t i
     of.channels.push_back({at(0), at(1), at(2), at(3)});
   }
   const Json& axis = fields.at("channel_axis");
-  if (!axis.is_number_integer()) throw fields.wrong("channel_axis", "a whole number");
+  if (!axis.is_number_integer()) throw fields.wrong("channel_axis", "an integer");
   of.channel_axis = axis.get<int64_t>();
   for (const Json& rounded : fields.list("rounded")) add_rounded(rounded, out.first, of);
   fields.end();
@@ -363,7 +363,7 @@ RecordedPoint point_of(const Json& json, size_t index) {
   point.both_wrong = count_of(fields, "both_wrong");
   point.flips = count_of(fields, "flips");
   const Json& worst = fields.at("worst_class");
-  if (!worst.is_number_integer()) throw fields.wrong("worst_class", "a whole number");
+  if (!worst.is_number_integer()) throw fields.wrong("worst_class", "an integer");
   point.worst_class = worst.get<int64_t>();
   point.worst_class_drop = fields.number("worst_class_drop");
   point.user_metric = fields.number("user_metric");

@@ -136,7 +136,7 @@ static hoist_status share_groups(hoist_bundle* b) {
   }
   const size_t bytes = words * sizeof(cl_int);
   if (!words) return HOIST_OK;
-  const hoist_status status = hoist_opencl_make_writable(b, "what work-items share", bytes, &b->opencl->taken);
+  const hoist_status status = hoist_opencl_make_writable(b, "the counters of fused launches", bytes, &b->opencl->taken);
   return status ? status : hoist_opencl_fill(b, b->opencl->taken, bytes, 0);
 }
 

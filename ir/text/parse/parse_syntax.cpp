@@ -469,7 +469,7 @@ Result<int64_t> SyntaxParser::integer() {
   const Token token = peek();
   if (token.kind != Token::number || !token.suffix.empty() || token.text.size() > 10 ||
       token.text.find_first_not_of("0123456789") != std::string::npos) {
-    return expected("a whole number");
+    return expected("an integer");
   }
   ++position_;
   int64_t value = std::stoll(token.text);

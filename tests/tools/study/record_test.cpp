@@ -294,7 +294,7 @@ TEST(RecordText, ChangedTextIsRefused) {
   EXPECT_THAT(error(replaced(text, "\"model_hash\":\"m\"", "\"model_hash\":[300]")), HasSubstr("is not a text"));
   EXPECT_THAT(error(replaced(text, "\"zeros\":0", "\"zeros\":-1")), HasSubstr("zeros of statistics 0"));
   EXPECT_THAT(error(replaced(text, "\"zeros\":0", "\"zeros\":4")), HasSubstr("4 zeros among 3 elements"));
-  EXPECT_THAT(error(replaced(text, "\"channel_axis\":1", "\"channel_axis\":1.5")), HasSubstr("not a whole number"));
+  EXPECT_THAT(error(replaced(text, "\"channel_axis\":1", "\"channel_axis\":1.5")), HasSubstr("not an integer"));
   EXPECT_THAT(error("[]"), HasSubstr("the record is not an object"));
   EXPECT_THAT(error(std::string(100000, '[')), HasSubstr("is not JSON"));
 }

@@ -61,7 +61,7 @@ function code(layer) {
   if (!layer) return null;
   const forms = [["chosen", "As chosen"], ["reference", "As the model is"]];
   return [
-    html("div", { class: "heading" }, html("h3", {}, "What it becomes"),
+    html("div", { class: "heading" }, html("h3", {}, "The kernels of the layer"),
       html("div", { class: "choice", role: "group", "aria-label": "The form that is shown" }, forms.map(([form, name]) =>
         html("button", { type: "button", "data-form": form, "aria-pressed": String(form === shownForm),
                          on: { click: () => { shownForm = form; drawCode(); } } }, name)))),

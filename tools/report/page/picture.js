@@ -57,7 +57,7 @@ function startPicture() {
     edgeElements, nodeElements));
   show("legend", html("span", {}, html("i", { class: "swatch changed" }), "changed"),
        html("span", {}, html("i", { class: "swatch" }), "as it is"), html("span", {}, html("i", { class: "swatch lit" }), "selected"),
-       html("span", {}, html("i", { class: "swatch read" }), "what it reads"),
+       html("span", {}, html("i", { class: "swatch read" }), "read by it"),
        "Click a layer.");
   // One stop for the keyboard; arrows go from layer to layer in the order of the model.
   place.addEventListener("keydown", (event) => {
