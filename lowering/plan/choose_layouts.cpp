@@ -55,7 +55,7 @@ bool wants_layouts(const PassOptions& options) {
 Result<Nothing> choose_layouts(LoweredModel& model, const PassOptions& options) {
   Program& program = model.program;
   HOIST_TRY(const std::set<std::string> pinned, pin_orders(program, options.steps));
-  if (options.layouts != LayoutChoice::cost || options.profile.gpu) return Nothing{};  // loads of GPUs have no costs
+  if (options.layouts != LayoutChoice::cost || options.profile.gpu) return Nothing{};  // no known cost of GPU loads
   const Orders chosen = choose_orders(program, options.profile, pinned);
   for (Definition& definition : program.definitions) {
     const ChosenOrder& choice = chosen.values.at(definition.value);

@@ -67,7 +67,7 @@ Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions&) {
   StorageByArray by_array;
   for (const auto& [value, storage] : program.storage) by_array.emplace(storage.array, &storage);
   std::map<std::string, int> index;
-  // An array has the place for which it is named first.
+  // The first place that is given for an array counts.
   const auto add = [&](const std::string& name, Place place) {
     const auto [found, fresh] = index.emplace(name, static_cast<int>(model.arrays.size()));
     if (!fresh) return found->second;

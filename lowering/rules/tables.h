@@ -17,7 +17,7 @@ namespace hoist {
 extern const std::span<const RowFile> lowering_rule_files;
 /// The rows of the files; each call reads them. Errors: errors of parse_rules.
 Result<RuleRows> read_lowering_rules();
-/// The rows that they hold.
+/// The same rows, which are read once.
 const RuleRows& own_rule_rows();
 /// The C++ functions and conditions that rows name.
 RuleFunctions native_rules();

@@ -78,7 +78,7 @@ Result<Nothing> SyntaxParser::program_storage(Program& program) {
   return Nothing{};
 }
 
-// True storage of a program is that of every value.
+// A program that stores one value has to store every value, with its type.
 Result<Nothing> SyntaxParser::check_storage(const Program& program) {
   if (program.storage.empty()) return Nothing{};
   for (const auto& [value, type] : parameters_) {
