@@ -96,7 +96,7 @@ Result<std::unique_ptr<std::byte[]>> ExternalData::read(const ExternalPlace& pla
   }
   if (!is_inside(folder, file_path)) return outside();
 
-  // The path has no links any more; one that appears since is refused.
+  // The path has no links any more; one that appears later is refused.
   const OpenedFile file(::open(file_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
   struct stat status = {};
   if (file.number() < 0 || fstat(file.number(), &status) != 0) {

@@ -102,7 +102,7 @@ Result<Nothing> finish_output();
 /// lines are for programs.
 size_t output_width();
 
-/// Lines longer than `width` (0: none) are broken between words, and continue after `indent` spaces.
+/// Breaks lines longer than `width` (0: none) between words; the next line starts with `indent` spaces.
 std::string wrapped(std::string_view text, size_t width, size_t indent);
 
 /// Rows with columns of equal width, the last one as wide as its text; cells are escaped. If that exceeds `width` (0:

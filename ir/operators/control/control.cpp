@@ -320,7 +320,7 @@ Result<IterationBounds> bounds_of(const OperatorContext& c, const Loop& loop) {
   out.rows = loop.body.results.size() - 1 - out.states;
   HOIST_TRY(const auto trips, known_number(c, 0, "M"));
   HOIST_TRY(const auto starts, known_number(c, 1, "cond"));
-  // Exporters write a loop that only its condition ends with the largest integer as its number of iterations.
+  // For a loop without a bound of its iterations, exporters write the largest integer as the bound.
   if (trips && *trips <= most_iterations) out.most = std::max<int64_t>(*trips, 0);
   HOIST_TRY(const int64_t limit, integer_attribute(c, "most", -1));
   if (limit > most_iterations)

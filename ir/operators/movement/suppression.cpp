@@ -141,8 +141,8 @@ Number overlaps(const std::vector<Number>& p, const std::vector<Number>& q, Expr
   return meet & (shared / joined > overlap);
 }
 
-// The result for one row of boxes in their last states: `taken_as` gives the step that took a box, or a negative
-// number.
+// The result for one row of boxes from their last states: `taken_as` maps a state to the step that took the box, or to
+// a negative number.
 std::vector<Expr> boxes_of_one_row(Expr states, const std::function<Expr(Expr)>& taken_as, Expr wanted, int64_t room) {
   const int64_t length = extents(states)[0];
   const Scalar place = Scalar::i32;

@@ -45,7 +45,7 @@ class Sharing {
     int count = 0;
     int64_t size = 0;
     bool shared = false;
-    int inside = -1;  ///< of a function: its number as an owner
+    int inside = -1;  ///< the number of a function; -1 for other terms
     std::vector<Key> children;
   };
   struct Order {  // by serial: only for look-up, never for output

@@ -137,7 +137,7 @@ TEST(IntegerTable, DequantisersThatOthersReadStay) {
   Program after = imported(graph);  // two tables: the floats have no consumer left
   EXPECT_EQ(use_integer_tables(after, tables_on()), 2);
   EXPECT_THAT(operations(after), ElementsAre("Cast", "Gather", "Cast", "Gather"));
-  EXPECT_THAT(absorbed(after), ElementsAre("dequantise"));  // by its last consumer
+  EXPECT_THAT(absorbed(after), ElementsAre("dequantise"));  // its last consumer absorbs it
   expect_same(graph);
   graph.outputs.push_back({"v0", Scalar::f32, {2, 128}});
   after = imported(graph);

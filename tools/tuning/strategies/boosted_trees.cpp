@@ -97,7 +97,7 @@ BoostedTrees BoostedTrees::fit(const FeatureTable& features, const std::vector<f
 }
 
 std::vector<float> BoostedTrees::predict(const FeatureTable& features) const {
-  constexpr float base = 0.5F;  // XGBoost's trees add to it
+  constexpr float base = 0.5F;  // XGBoost's trees start from it
   std::vector<float> out;
   for (size_t row = 0; row < features.rows(); ++row) {
     const float* numbers = features.numbers.data() + row * features.columns;
