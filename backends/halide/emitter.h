@@ -227,7 +227,7 @@ class Emitter {
   /// Stands for an array without elements.
   Value nothing(Scalar kind, size_t rank);
   Value read_parameter(Expr e);
-  /// The index as it is where the loops' extents prove it inside the array, else clamped.
+  /// Clamps the index to the array unless the loops' extents prove that it is inside.
   H::Expr safe_index(const H::Expr& index, int64_t extent) const;
   /// An array, or a tuple of arrays, that is only read at safe indices.
   Value bounded(const Value& v, const std::vector<int64_t>& shape);

@@ -45,7 +45,7 @@ inline Diagnostic usage_error(std::string where, std::string what, std::string h
 /// All problems of one step in the order of their discovery; never empty in a failed Result.
 using Diagnostics = std::vector<Diagnostic>;
 
-/// The same problems, of that kind.
+/// Gives all problems that kind.
 inline Diagnostics with_kind(ErrorKind kind, Diagnostics problems) {
   for (Diagnostic& problem : problems) problem.kind = kind;
   return problems;

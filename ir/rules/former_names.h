@@ -15,7 +15,7 @@ struct FormerName {
 /// Every former name, once.
 std::span<const FormerName> former_names();
 
-/// The present name of a pass, rule or strategy; any other name is its own.
+/// The present name of a pass, rule or strategy for its former name; other names are returned unchanged.
 std::string present_name(const std::string& name);
 
 }  // namespace hoist

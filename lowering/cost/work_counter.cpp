@@ -34,7 +34,7 @@ struct Frame {
   Expr value;
   IndexId index;      // index of an element
   int loop;           // accumulator's loop
-  PositionSet place;  // the loops around `value`; no part of the identity
+  PositionSet place;  // the loops around `value`; not part of the identity
 };
 
 // The scalars of a loop's state or of a materialised array, by the leaves of its type.
@@ -350,7 +350,7 @@ class Counter {
   std::pair<int, bool> instance_of(Expr e, int env, PositionSet around) {
     auto [place, is_new] = instance_ids_.emplace(std::vector<int64_t>{static_cast<int64_t>(e->serial), env},
                                                  static_cast<int>(instances_.size()));
-    // Loops over the counted elements are open too, down to the innermost of these.
+    // The loops over the counted elements repeat it, and so do all loops outside the innermost of them.
     const PositionSet loops = sets_.repeating(around, wanted_, spread_);
     if (is_new) instances_.push_back({loops, loops});
     return {place->second, is_new};

@@ -130,7 +130,7 @@ def resize(r: Random, opset: int, name: str) -> Case | None:
 
 @versions("RoiAlign", 10, 16)
 def regions(r: Random, opset: int, name: str) -> Case:
-    # Until version 16 without the shift by half a pixel, which the mode output_half_pixel then names.
+    # Before version 16 nothing is shifted by half a pixel; since then the mode output_half_pixel asks for that.
     x = r.array(F32, 2, 2, 6, 6)
     rois = np.array([[0.5, 0.5, 4.25, 5.0], [1, 0.25, 5.5, 3.75]], F32)
     batch = np.array([r.integer(0, 1), r.integer(0, 1)], I64)
