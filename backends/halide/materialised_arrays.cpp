@@ -273,7 +273,7 @@ Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, Spr
   // The names have equal lengths, so that their order is the order of creation (see emit.cpp).
   h.func = H::Func(fmt::format("{}__{:03}", name, fresh_++));
   h.layout = layout;
-  // Vectors always run innermost, wherever their map is; unrolled loops do if no other loop is between.
+  // A vector's loop is always spread; an unrolled loop is if all loops inside it are.
   const bool spread = spread_over != Spread::nothing;
   auto spreads = [&](const Loop& l) {
     return !l.is_reduction && (l.spreads() || (spread_over == Spread::work_items && l.mode == Mode::local));

@@ -17,7 +17,7 @@ typedef struct hoist_shared_weights {
 
 struct hoist_family {
   size_t count, in_use;
-  hoist_bundle** others;         /* one per specialisation: NULL for the one in use and for those that are not open */
+  hoist_bundle** others;         /* one per specialisation: NULL for the one in use and for unopened ones */
   hoist_options options;         /* options of all specialisations opened later, in the context of the first */
   char* cache_folder;            /* the memory of options.cache_folder */
   hoist_shared_weights* weights; /* sorted */

@@ -34,7 +34,7 @@ struct LoadCosts {
 
 struct Profile {
   std::string name = "generic CPU";
-  bool gpu = false;               ///< kind = cpu | gpu: which of the two mappings strategies use
+  bool gpu = false;               ///< from the row `kind = cpu | gpu`: strategies map loops differently to the two
   int64_t vector_width = 16;      ///< f32 lanes of a vector register: 1, 2, 4, 8 or 16
   int64_t vector_registers = 32;  ///< per core (CPU), or 32-bit registers per work-item (GPU)
   int64_t local_memory = 32768;   ///< bytes available to a work-group

@@ -1,6 +1,6 @@
-// Work that has a result before its end: from then on the first Ctrl-C or SIGTERM is noted instead of ending the
-// program, and the work ends at its next check. The second one, or one before there is a result, ends the program as
-// usual (end_on_signals in command_line.cpp).
+// Once long work has a first result, the first Ctrl-C or SIGTERM does not end the program: the work ends at its next
+// check, and its result is used. The second one, or one before there is a result, ends the program as usual
+// (end_on_signals in command_line.cpp).
 #pragma once
 
 namespace hoist {

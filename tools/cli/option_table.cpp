@@ -364,8 +364,8 @@ Rows accuracies() {
           "another bundle of the model as reference: for each output its SQNR, and how many positions (pixels of a "
           "segmentation, elements of integers) have the same answer; needs no labels",
           AT(against), accuracy),
-      row("evaluate", "--metric", "METRIC", "top1: the share of samples with the highest score at their label",
-          AT(metric), accuracy)
+      row("evaluate", "--metric", "METRIC", "top1: the share of samples whose label has the highest score", AT(metric),
+          accuracy)
           .allowing("top1"),
       row("evaluate", "--output", "NAME", "the output with the scores (default: the first)", AT(scores), accuracy)
           .excluding("--against"),

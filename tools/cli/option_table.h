@@ -73,8 +73,8 @@ const std::vector<CommandRow>& command_rows();
 
 /// The meaning of the program itself.
 inline constexpr char program_meaning[] =
-    "hoist compiles ONNX models to OpenCL bundles, and shows every intermediate stage. Exit codes: 0 success, 1 a "
-    "negative answer, 2 wrong use, 3 bad input, 4 device error, 5 a self-check failed.";
+    "hoist compiles ONNX models to bundles of OpenCL kernels or native code, and shows every intermediate stage. Exit "
+    "codes: 0 success, 1 a negative answer, 2 wrong use, 3 bad input, 4 device error, 5 a self-check failed.";
 
 /// The value of the row's member in `options` that have not been set, as text; "" for 0, none and false.
 std::string default_of(const OptionRow& row);
