@@ -6,12 +6,12 @@
 #include <deque>
 #include <mutex>
 #include <set>
-#include <tuple>
 
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
+#include "ir/rules/program_index.h"
 #include "ir/rules/program_rule_parts.h"
 #include "ir/text/parse/elaborate.h"
 #include "ir/text/text.h"
@@ -19,35 +19,6 @@
 namespace hoist {
 
 namespace {
-
-// Names for the few values that one application adds. They are looked up in the program: storing all of its names, as
-// ValueNames does, for each application takes quadratic time.
-class NewNames {
- public:
-  explicit NewNames(const Program& program) : program_(&program) {}
-
-  std::string make(std::string wanted) {
-    while (is_name(wanted) || !made_.insert(wanted).second) wanted += "_";
-    return wanted;
-  }
-  void take(const std::string& name) { made_.insert(name); }
-
- private:
-  bool is_name(const std::string& name) const {
-    const auto is_it = [&](const std::string& other) { return other == name; };
-    const auto defines = [&](const Definition& d) {
-      return d.value == name || std::any_of(d.layers.begin(), d.layers.end(), is_it);
-    };
-    const auto& [inputs, layers, all] = std::tie(program_->inputs, program_->layers, program_->definitions);
-    return program_->constants.count(name) != 0 ||
-           std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == name; }) ||
-           std::any_of(layers.begin(), layers.end(), [&](const ModelLayer& layer) { return layer.name == name; }) ||
-           std::any_of(all.begin(), all.end(), defines);
-  }
-
-  const Program* program_;
-  std::set<std::string> made_;
-};
 
 // Limits for elements and steps of the interpreter: constants of the largest layers stay below them; an untrusted rule
 // may exceed them.
@@ -95,9 +66,8 @@ Result<GivenConstants> given_constants(const ProgramRule& rule, const ProgramArg
 class RightSide {
  public:
   /// New names begin with `prefix`.
-  RightSide(const ProgramRule& rule, const ProgramMatch& match, const Program& program, std::string prefix,
-            NewNames names)
-      : rule_(rule), match_(match), program_(program), prefix_(std::move(prefix)), names_(std::move(names)) {}
+  RightSide(const ProgramRule& rule, const ProgramMatch& match, std::string prefix, NewNames names)
+      : rule_(rule), match_(match), program_(*match.program), prefix_(std::move(prefix)), names_(std::move(names)) {}
 
   Result<Expr> run() {
     for (const auto& [name, size] : match_.types.sizes) elaborator_.declare_size(name, size);
@@ -189,10 +159,9 @@ class RightSide {
       return parameter(unique, e->type);
     }
     // Another consumer of the same operands may have led to this definition already.
-    for (const Definition& definition : program_.definitions) {
-      if (definition.value == match_.value) break;
-      if (definition.expression == e) return parameter(definition.value, e->type);
-    }
+    const bool defined = match_.index->find(match_.value) != nullptr;
+    const size_t end = defined ? match_.index->place_of(match_.value) : program_.definitions.size();
+    if (const Definition* equal = match_.index->find_equal(e, end)) return parameter(equal->value, e->type);
     definitions.push_back({unique, {}, e});
     return parameter(unique, e->type);
   }
@@ -243,59 +212,6 @@ Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const Progr
 
 namespace {
 
-// The right side replaces the definition's term. Its additions come before.
-void replace_definition(const ProgramRule& rule, const ProgramMatch& match, Program& program, Expr e,
-                        std::vector<Definition> added, ProgramStep& step) {
-  auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
-                            [&](const Definition& d) { return d.value == match.value; });
-  if (!rule.row.adds_layers) {
-    std::vector<const Definition*> replaced;
-    for (const std::string& name : match.consumed) replaced.push_back(find_definition(program, name));
-    replaced.push_back(&*found);
-    std::sort(replaced.begin(), replaced.end());  // they are in one vector, in program order
-    found->layers = layers_of(replaced);
-    if (!found->layers.empty()) step.layer = found->layers.front();
-    if (!found->layers.empty()) step.absorbed.assign(found->layers.begin() + 1, found->layers.end());
-    for (Definition& definition : added) definition.layers = found->layers;
-  }
-  found->expression = e;
-  program.definitions.insert(found, added.begin(), added.end());
-  for (const Definition& definition : added) name_calls(program, definition.value);
-  name_calls(program, match.value);
-  // The definition of an inner call is removed if it has no uses left.
-  for (size_t i = match.consumed.size(); i-- > 0;) {
-    if (read_elsewhere(program, match.consumed[i], {})) continue;
-    std::erase_if(program.definitions, [&](const Definition& d) { return d.value == match.consumed[i]; });
-  }
-}
-
-// All consumers of the value read `e`, which was added last. Returns whether there are any.
-bool replace_reads(const std::string& value, Program& program, Expr e, std::vector<Definition> added) {
-  std::vector<Definition>& all = program.definitions;
-  size_t first = all.size();
-  for (size_t i = all.size(); i-- > 0;) {
-    const std::vector<Expr> reads = parameters_of(all[i].expression);
-    if (std::none_of(reads.begin(), reads.end(), [&](Expr p) { return p->name == value; })) continue;
-    all[i].expression = substitute_parameters(all[i].expression, {{value, e}});
-    first = i;
-  }
-  if (first == all.size()) return false;
-  size_t behind = 0;
-  while (behind < first && all[behind].value != value) ++behind;
-  if (behind == first) {
-    behind = 0;  // an input or a constant
-  } else {
-    // Results of one call stay together.
-    const Expr made = all[behind++].expression;
-    const auto is_other_result = [&](Expr other) {
-      return made->pattern == Pattern::get && other->pattern == Pattern::get && other->children == made->children;
-    };
-    while (behind < first && is_other_result(all[behind].expression)) ++behind;
-  }
-  all.insert(all.begin() + static_cast<std::ptrdiff_t>(behind), added.begin(), added.end());
-  return place_before_first_consumer(program, e->name);
-}
-
 // True if a call widens its first operand to more bits.
 bool widens(const Definition& definition) {
   const Expr e = definition.expression;
@@ -304,25 +220,85 @@ bool widens(const Definition& definition) {
   return from->is_scalar() && to->is_scalar() && row(from->scalar).bits < row(to->scalar).bits;
 }
 
+// The right side replaces the definition's term. Its additions come before.
+void replace_definition(const ProgramRule& rule, const ProgramMatch& match, ProgramIndex& index, Expr e,
+                        std::vector<Definition> added, ProgramStep& step) {
+  Definition* found = index.find(match.value);
+  if (!rule.row.adds_layers) {
+    std::vector<const Definition*> replaced;
+    for (const std::string& name : match.consumed) replaced.push_back(index.find(name));
+    replaced.push_back(found);
+    std::sort(replaced.begin(), replaced.end());  // they are in one vector, in program order
+    index.set_layers(*found, layers_of(replaced));
+    if (!found->layers.empty()) step.layer = found->layers.front();
+    if (!found->layers.empty()) step.absorbed.assign(found->layers.begin() + 1, found->layers.end());
+    for (Definition& definition : added) definition.layers = found->layers;
+  }
+  index.set_term(*found, e);
+  std::vector<std::string> values;
+  for (const Definition& definition : added) values.push_back(definition.value);
+  values.push_back(match.value);
+  index.insert(index.place_of(match.value), std::move(added));
+  for (const std::string& value : values) name_calls(index, value);
+  // The definition of an inner call is removed if it has no uses left.
+  for (size_t i = match.consumed.size(); i-- > 0;) {
+    if (!index.is_used_elsewhere(match.consumed[i], {})) index.erase(match.consumed[i]);
+  }
+}
+
+// The position just before the consumer, or before the widening definitions there that later operands of the consumer
+// name.
+size_t place_before(const std::vector<Definition>& all, size_t self, size_t consumer) {
+  const std::vector<Expr> operands = parameters_of(all[consumer].expression);
+  const auto own = std::find_if(operands.begin(), operands.end(), [&](Expr p) { return p->name == all[self].value; });
+  const auto is_later = [&](const Definition& d) {
+    return widens(d) && std::any_of(own + 1, operands.end(), [&](Expr p) { return p->name == d.value; });
+  };
+  size_t place = consumer;
+  while (place - 1 > self && is_later(all[place - 1])) --place;
+  return place;
+}
+
+// All consumers of the value read `e`, which was added last. Returns whether there are any.
+bool replace_reads(const std::string& value, ProgramIndex& index, Expr e, std::vector<Definition> added) {
+  const std::vector<Definition>& all = index.program().definitions;
+  const std::vector<size_t> uses = index.uses_of(value);
+  if (uses.empty()) return false;
+  for (const size_t i : uses) {
+    Definition& user = index.program().definitions[i];
+    index.set_term(user, substitute_parameters(user.expression, {{value, e}}));
+  }
+  size_t behind = 0;  // of an input or a constant
+  if (index.find(value) != nullptr) {
+    behind = index.place_of(value);
+    // Results of one call stay together.
+    const Expr made = all[behind++].expression;
+    const auto is_other_result = [&](Expr other) {
+      return made->pattern == Pattern::get && other->pattern == Pattern::get && other->children == made->children;
+    };
+    while (behind < uses.front() && is_other_result(all[behind].expression)) ++behind;
+  }
+  index.insert(behind, std::move(added));
+  const std::vector<size_t> readers = index.uses_of(e->name);
+  if (readers.empty()) return false;
+  const size_t self = index.place_of(e->name);
+  index.move(self, place_before(all, self, readers.front()));
+  return true;
+}
+
 }  // namespace
 
 bool place_before_first_consumer(Program& program, const std::string& value) {
   std::vector<Definition>& all = program.definitions;
   const auto self = std::find_if(all.begin(), all.end(), [&](const Definition& d) { return d.value == value; });
-  const auto is_value = [&](Expr p) { return p->name == value; };
   const auto consumer = std::find_if(self, all.end(), [&](const Definition& d) {
     const std::vector<Expr> reads = parameters_of(d.expression);
-    return std::any_of(reads.begin(), reads.end(), is_value);
+    return std::any_of(reads.begin(), reads.end(), [&](Expr p) { return p->name == value; });
   });
   if (consumer == all.end()) return false;
-  const std::vector<Expr> operands = parameters_of(consumer->expression);
-  const auto own = std::find_if(operands.begin(), operands.end(), is_value);
-  const auto is_later = [&](const Definition& d) {
-    return widens(d) && std::any_of(own + 1, operands.end(), [&](Expr p) { return p->name == d.value; });
-  };
-  auto place = consumer;
-  while (place - 1 > self && is_later(*(place - 1))) --place;
-  std::rotate(self, self + 1, place);
+  const size_t place =
+      place_before(all, static_cast<size_t>(self - all.begin()), static_cast<size_t>(consumer - all.begin()));
+  std::rotate(self, self + 1, all.begin() + static_cast<std::ptrdiff_t>(place));
   return true;
 }
 
@@ -343,9 +319,10 @@ Result<ProgramArguments> arguments_of(const ProgramRule& rule, const ProgramStep
   return out;
 }
 
-Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value,
+Result<bool> apply_program_rule(const ProgramRule& rule, ProgramIndex& index, const std::string& value,
                                 const ProgramArguments& arguments) {
-  const Definition* definition = find_definition(program, value);
+  Program& program = index.program();
+  const Definition* definition = index.find(value);
   Expr term = definition == nullptr ? nullptr : definition->expression;
   if (rule.is_about_reads()) {
     const Type type = find_type(program, value);
@@ -356,15 +333,15 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
                              : definition == nullptr || rule.is_about_reads() ? value + "/"
                                                                               : layer_name(*definition) + "/";
   GivenConstants given;
-  NewNames names(program);
+  NewNames names(index);
   if (!arguments.empty() || !rule.arguments.empty()) {
     HOIST_TRY(given, given_constants(rule, arguments, program, before, names));
   }
-  auto match = match_left_side(rule, program, term, given.terms);
+  auto match = match_left_side(rule, index, term, given.terms);
   if (!match) return false;
   match->value = value;
   if (!conditions_hold(rule, *match)) return false;
-  RightSide right(rule, *match, program, before, std::move(names));
+  RightSide right(rule, *match, before, std::move(names));
   right.constants = std::move(given.added);
   right.withheld = std::move(given.withheld);
   HOIST_TRY(Expr e, right.run());
@@ -381,9 +358,9 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
   for (const auto& [name, constant] : given.names) step.parameters[name] = constant;
   if (rule.is_about_reads()) {
     const bool defined = !right.definitions.empty() && right.definitions.back().value == e->name;
-    if (!defined || !replace_reads(value, program, e, std::move(right.definitions))) return false;
+    if (!defined || !replace_reads(value, index, e, std::move(right.definitions))) return false;
   } else {
-    replace_definition(rule, *match, program, e, std::move(right.definitions), step);
+    replace_definition(rule, *match, index, e, std::move(right.definitions), step);
   }
   for (const auto& [name, hash] : right.withheld) program.withheld[name] = hash;
   for (auto& [name, tensor] : right.constants) {
@@ -392,6 +369,19 @@ Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const
   }
   program.steps.push_back(std::move(step));
   return true;
+}
+
+Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value,
+                                const ProgramArguments& arguments) {
+  if (!rule.is_about_reads()) {
+    // Most rules are tried where they do not apply: an index would cost more than the attempt.
+    const Definition* definition = find_definition(program, value);
+    if (definition == nullptr || definition->expression->pattern != Pattern::operator_call) return false;
+    const std::string& wanted = rule.left->call.name;
+    if (wanted != definition->expression->operation->name && rule.operators.count(wanted) == 0) return false;
+  }
+  ProgramIndex index(program);
+  return apply_program_rule(rule, index, value, arguments);
 }
 
 Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Program& program) {
@@ -409,12 +399,14 @@ Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Progr
     if (e->pattern == Pattern::operator_call && (any || outermost.count(e->operation->name) != 0))
       values.push_back(definition.value);
   }
+  if (values.empty()) return 0;  // most passes find nothing, and an index would cost more than the search
+  ProgramIndex index(program);
   for (const std::string& value : values) {
     int here = 0;
     for (bool changed = true; changed;) {
       changed = false;
       for (const ProgramRule* rule : rules) {
-        const auto applied = apply_program_rule(*rule, program, value);
+        const auto applied = apply_program_rule(*rule, index, value);
         if (!applied.ok() || !*applied) continue;
         if (++here > most_at_one_place) {
           return Diagnostic{rule->row.name, fmt::format("applies to its own result at {} without end", value),
@@ -428,11 +420,10 @@ Result<int> apply_program_rules(std::span<const ProgramRule* const> rules, Progr
   return count;
 }
 
-void name_calls(Program& program, const std::string& value) {
-  auto found = std::find_if(program.definitions.begin(), program.definitions.end(),
-                            [&](const Definition& d) { return d.value == value; });
-  if (found == program.definitions.end() || !found->expression->has_operator_call) return;
-  NewNames names(program);
+void name_calls(ProgramIndex& index, const std::string& value) {
+  Definition* found = index.find(value);
+  if (found == nullptr || !found->expression->has_operator_call) return;
+  NewNames names(index);
   std::vector<Definition> added;
   std::map<Expr, Expr> named;
   int count = 0;
@@ -448,8 +439,13 @@ void name_calls(Program& program, const std::string& value) {
     added.push_back({name, found->layers, *made});
     return named[e] = parameter(name, (*made)->type);
   };
-  found->expression = walk(found->expression, true);
-  program.definitions.insert(found, added.begin(), added.end());
+  index.set_term(*found, walk(found->expression, true));
+  index.insert(index.place_of(value), std::move(added));
+}
+
+void name_calls(Program& program, const std::string& value) {
+  ProgramIndex index(program);
+  name_calls(index, value);
 }
 
 }  // namespace hoist

@@ -63,9 +63,12 @@ struct RuleConstant {
 /// Arguments by their names in the row.
 using ProgramArguments = std::map<std::string, RuleConstant>;
 
+class ProgramIndex;  // program_index.h
+
 /// The values of a row's names at a place.
 struct ProgramMatch {
   const Program* program = nullptr;
+  const ProgramIndex* index = nullptr;  ///< of the program
   std::map<std::string, Expr> values;
   std::map<std::string, Attribute> attributes;
   std::map<std::string, Attributes> rests;
@@ -97,6 +100,9 @@ Result<std::vector<const ProgramRule*>> load_program_rules(std::span<const Progr
 /// side has no type there, an argument is missing or has another type than the row states.
 Result<bool> apply_program_rule(const ProgramRule& rule, Program& program, const std::string& value,
                                 const ProgramArguments& arguments = {});
+/// The same for many definitions of one program.
+Result<bool> apply_program_rule(const ProgramRule& rule, ProgramIndex& index, const std::string& value,
+                                const ProgramArguments& arguments = {});
 /// The arguments of a step: constants of the program, or of the step, whose values may be withheld. Errors: a parameter
 /// that the row lacks, a constant that is in neither.
 Result<ProgramArguments> arguments_of(const ProgramRule& rule, const ProgramStep& step, const Program& program);
@@ -112,6 +118,7 @@ bool place_before_first_consumer(Program& program, const std::string& value);
 /// Splits definitions until each has one call over parameters, as a frontend makes them: calls inside the term of a
 /// definition become definitions of their own, named after it.
 void name_calls(Program& program, const std::string& value);
+void name_calls(ProgramIndex& index, const std::string& value);
 
 /// The row's own test: instances of its examples with random sizes and data, the rule applied, both programs evaluated
 /// and compared bit for bit or within rounding_bound (rule_check.h). Data have both signs; for exact rows some elements

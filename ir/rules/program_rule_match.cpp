@@ -1,6 +1,7 @@
 // The match of a program rule: its left side at a term of the program, and its side conditions.
 #include <algorithm>
 
+#include "ir/rules/program_index.h"
 #include "ir/rules/program_rule_parts.h"
 
 namespace hoist {
@@ -8,7 +9,10 @@ namespace {
 
 class ProgramMatcher {
  public:
-  ProgramMatcher(const ProgramRule& rule, const Program& program) : rule_(rule) { match_.program = &program; }
+  ProgramMatcher(const ProgramRule& rule, const ProgramIndex& index) : rule_(rule) {
+    match_.index = &index;
+    match_.program = &index.program();
+  }
 
   /// `arguments` by the row's names.
   std::optional<ProgramMatch> run(Expr term, const std::map<std::string, Expr>& arguments) {
@@ -29,7 +33,7 @@ class ProgramMatcher {
     if (pattern->kind == Syntax::application && pattern->children.empty()) return bind(pattern->text, term);
     if (pattern->kind != Syntax::operation) return false;
     if (term->pattern == Pattern::parameter) {
-      const Definition* inner = find_definition(*match_.program, term->name);
+      const Definition* inner = match_.index->find(term->name);
       if (inner == nullptr) return false;
       const std::vector<std::string>& seen = match_.consumed;
       if (std::find(seen.begin(), seen.end(), term->name) == seen.end()) match_.consumed.push_back(term->name);
@@ -122,20 +126,9 @@ const Tensor* ProgramMatch::known(const std::string& name) const {
   return find_constant(*program, value->second->name);
 }
 
-std::optional<ProgramMatch> match_left_side(const ProgramRule& rule, const Program& program, Expr term,
+std::optional<ProgramMatch> match_left_side(const ProgramRule& rule, const ProgramIndex& index, Expr term,
                                             const std::map<std::string, Expr>& arguments) {
-  return ProgramMatcher(rule, program).run(term, arguments);
-}
-
-bool read_elsewhere(const Program& program, const std::string& value, const std::set<std::string>& by) {
-  if (is_output(program, value)) return true;
-  for (const Definition& definition : program.definitions) {
-    if (by.count(definition.value) != 0) continue;
-    for (Expr p : parameters_of(definition.expression)) {
-      if (p->name == value) return true;
-    }
-  }
-  return false;
+  return ProgramMatcher(rule, index).run(term, arguments);
 }
 
 bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
@@ -154,7 +147,7 @@ bool conditions_hold(const ProgramRule& rule, ProgramMatch& match) {
     std::set<std::string> inside(match.consumed.begin(), match.consumed.end());
     inside.insert(match.value);
     for (const std::string& consumed : match.consumed) {
-      if (read_elsewhere(*match.program, consumed, inside)) return false;
+      if (match.index->is_used_elsewhere(consumed, inside)) return false;
     }
   }
   return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const auto& holds) { return holds(match); });

@@ -41,11 +41,9 @@ Diagnostics read_row(ProgramRule& rule, const ProgramConditions& conditions);
 
 /// The match of the left side at a term, without side conditions; nothing if it does not match. `arguments` by the
 /// row's names.
-std::optional<ProgramMatch> match_left_side(const ProgramRule& rule, const Program& program, Expr term,
+std::optional<ProgramMatch> match_left_side(const ProgramRule& rule, const ProgramIndex& index, Expr term,
                                             const std::map<std::string, Expr>& arguments);
 /// Tests the side conditions of the row in its order. A condition may add attributes to the match.
 bool conditions_hold(const ProgramRule& rule, ProgramMatch& match);
-/// True if the value is an output, or an operand of a definition other than `by`.
-bool read_elsewhere(const Program& program, const std::string& value, const std::set<std::string>& by);
 
 }  // namespace hoist

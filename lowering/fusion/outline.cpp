@@ -176,8 +176,8 @@ class Outliner {
 
 }  // namespace
 
-Result<bool> outline_definition(Program& program, const std::string& value) {
-  Definition* definition = find_definition(program, value);
+Result<bool> outline_definition(ProgramIndex& index, const std::string& value) {
+  Definition* definition = index.find(value);
   if (definition == nullptr || is_host_step(definition->expression) || !MaterialisesAny()(definition->expression))
     return false;
   Expr whole = definition->expression;
@@ -185,7 +185,7 @@ Result<bool> outline_definition(Program& program, const std::string& value) {
     whole = whole->children[0];  // a definition's own value is in global memory anyway
   std::vector<Outlined> outlined;
   HOIST_TRY(Expr rest, Outliner(whole).outside(whole, outlined));
-  ValueNames names(program);
+  NewNames names(index);
   std::vector<Definition> stages;
   std::map<std::string, Expr> named;
   for (const Outlined& one : outlined) {
@@ -211,10 +211,9 @@ Result<bool> outline_definition(Program& program, const std::string& value) {
       return mentions(stage.expression, weights.value);
     });
   });
-  program.steps.push_back(replayed_step("outline-kernels", *definition));
-  definition->expression = rest;
-  program.definitions.insert(program.definitions.begin() + (definition - program.definitions.data()), stages.begin(),
-                             stages.end());
+  index.program().steps.push_back(replayed_step("outline-kernels", *definition));
+  index.set_term(*definition, rest);
+  index.insert(index.place_of(value), std::move(stages));
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "ir/program/program.h"
+#include "ir/rules/program_index.h"
 
 namespace hoist {
 
@@ -19,6 +20,6 @@ namespace hoist {
 /// convolution, every other array in the dimension order of its term. Records `outline-kernels`. Errors, which leave
 /// the program unchanged: an array that depends on the variables of a fold or another loop, or whose elements are not
 /// scalars.
-Result<bool> outline_definition(Program& program, const std::string& value);
+Result<bool> outline_definition(ProgramIndex& index, const std::string& value);
 
 }  // namespace hoist

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "ir/program/program.h"
+#include "ir/rules/program_index.h"
 #include "ir/rules/rewrite.h"
 
 namespace hoist {
@@ -23,7 +24,7 @@ ProgramStep rule_step(const Definition& definition, const Application& applicati
 
 /// Splits the call into several with less work in all (OperatorRow::decompose), each a definition; false if it stays.
 /// Records "decompose-calls".
-bool decompose_call(Program& program, const std::string& value);
+bool decompose_call(ProgramIndex& index, const std::string& value);
 
 /// Replaces the call by an equivalent host op; false if there is none. Records "compute-on-host".
 Result<bool> compute_on_host(Program& program, Definition& definition);

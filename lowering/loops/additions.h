@@ -15,6 +15,7 @@
 
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
+#include "ir/rules/program_index.h"
 #include "ir/text/text.h"
 #include "lowering/graph/program.h"
 #include "lowering/graph/steps.h"
@@ -34,28 +35,25 @@ inline constexpr const char* steps_parameter = "steps";
 // Adds constants, and definitions before a given one.
 class Additions {
  public:
-  Additions(Program& program, const Definition& around)
-      : program_(program), names_(program), value_(around.value), layers_(around.layers) {}
+  Additions(ProgramIndex& index, const Definition& around)
+      : index_(index), program_(index.program()), names_(index), value_(around.value), layers_(around.layers) {}
 
   /// A value of the term: the parameter itself, an existing equal definition, or a new one. `layers` are the layers
   /// that it computes.
   Expr define(Expr term, const std::vector<std::string>& layers) {
     if (term->pattern == Pattern::parameter) return term;
-    if (known_.empty()) {
-      for (const Definition& definition : program_.definitions) {
-        if (definition.value == value_) break;  // later definitions are not available to it
-        known_.emplace(definition.expression, parameter(definition.value, definition.expression->type));
-      }
-    }
-    auto [place, fresh] = known_.emplace(term, nullptr);
-    if (!fresh && place->second != nullptr) return place->second;
+    Expr& known = known_[term];
+    if (known != nullptr) return known;
+    // Later definitions are not available to it.
+    if (const Definition* equal = index_.find_equal(term, index_.place_of(value_)))
+      return known = parameter(equal->value, term->type);
     Definition definition;
     definition.value = names_.make(fmt::format("{}.{}", value_, ++count_));
     definition.layers = layers;
     definition.expression = term;
-    place->second = parameter(definition.value, term->type);
+    known = parameter(definition.value, term->type);
     added_.push_back(std::move(definition));
-    return place->second;
+    return known;
   }
   Expr define(Expr term) { return define(term, layers_); }
 
@@ -112,7 +110,7 @@ class Additions {
                                     [&](const Control& other) { return other.value == value_; });
     control.value = first ? value_ : names_.make(value_ + ".loop");
     control.layers = layers_;
-    program_.inputs.insert(program_.inputs.end(), given_.begin(), given_.end());
+    index_.add_inputs(given_);
     given_.clear();
     const std::vector<std::string> wanted = control.wanted();
     program_.outputs.insert(program_.outputs.end(), wanted.begin(), wanted.end());
@@ -121,14 +119,13 @@ class Additions {
 
   /// Inserts the added definitions before the original one, whose term becomes `expression`, and records the step.
   void finish(const std::string& pass, Expr expression, int64_t most = most_unrolled_steps) {
-    auto place = std::find_if(program_.definitions.begin(), program_.definitions.end(),
-                              [&](const Definition& d) { return d.value == value_; });
-    ProgramStep step = replayed_step(pass, *place);
+    Definition& around = *index_.find(value_);
+    ProgramStep step = replayed_step(pass, around);
     for (const std::string& name : constants_) step.constants.push_back(step_constant(program_, name));
     if (most != most_unrolled_steps) step.parameters[steps_parameter] = std::to_string(most);
     program_.steps.push_back(std::move(step));
-    place->expression = expression;
-    program_.definitions.insert(place, std::make_move_iterator(added_.begin()), std::make_move_iterator(added_.end()));
+    index_.set_term(around, expression);
+    index_.insert(index_.place_of(value_), std::move(added_));
   }
 
  private:
@@ -136,8 +133,9 @@ class Additions {
     if (std::find(constants_.begin(), constants_.end(), name) == constants_.end()) constants_.push_back(name);
   }
 
+  ProgramIndex& index_;
   Program& program_;
-  ValueNames names_;
+  NewNames names_;
   const std::string value_;
   const std::vector<std::string> layers_;
   std::unordered_map<Expr, Expr> known_;

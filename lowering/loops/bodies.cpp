@@ -317,19 +317,20 @@ bool is_for_one_branch(const Program& body, int64_t most) {
 
 }  // namespace
 
-Result<bool> inline_bodies(Program& program, const std::string& value, int64_t most) {
-  Definition* definition = find_definition(program, value);
+Result<bool> inline_bodies(ProgramIndex& index, const std::string& value, int64_t most) {
+  const Definition* definition = index.find(value);
   if (definition == nullptr || definition->expression->pattern != Pattern::operator_call ||
       !has_body(*definition->expression->operation))
     return false;
-  Additions additions(program, *definition);
+  Additions additions(index, *definition);
   HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression, most).results());
   additions.finish("inline-bodies", results.size() == 1 ? results[0] : tuple(results), most);
   return true;
 }
 
-bool wants_execution(const Program& program, const std::string& value, int64_t most) {
-  const Definition* definition = find_definition(program, value);
+bool wants_execution(const ProgramIndex& index, const std::string& value, int64_t most) {
+  const Program& program = index.program();
+  const Definition* definition = index.find(value);
   const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
   if (bodies == nullptr) return false;
   const Expr call = definition->expression;
@@ -346,12 +347,12 @@ bool wants_execution(const Program& program, const std::string& value, int64_t m
   });
 }
 
-Result<bool> execute_bodies(Program& program, const std::string& value) {
-  Definition* definition = find_definition(program, value);
+Result<bool> execute_bodies(ProgramIndex& index, const std::string& value) {
+  const Definition* definition = index.find(value);
   const BodyRow* bodies = definition == nullptr ? nullptr : bodies_of(definition->expression);
   if (bodies == nullptr || (!bodies->iterates && bodies->picked == nullptr && !is_scan(definition->expression)))
     return false;
-  Additions additions(program, *definition);
+  Additions additions(index, *definition);
   HOIST_TRY(const std::vector<Expr> results, Inline(additions, definition->expression, most_unrolled_steps).executed());
   additions.finish("execute-bodies", results.size() == 1 ? results[0] : tuple(results));
   return true;

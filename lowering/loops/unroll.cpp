@@ -193,17 +193,17 @@ Result<int64_t> unrolled_steps_of(const ProgramStep& step) {
   return steps.value();
 }
 
-Result<bool> unroll_definition(Program& program, const std::string& value, bool execute, int64_t most) {
-  Definition* definition = find_definition(program, value);
+Result<bool> unroll_definition(ProgramIndex& index, const std::string& value, bool execute, int64_t most) {
+  Definition* definition = index.find(value);
   MaterialisesAny materialises_any;
   if (definition == nullptr || !materialises_any(definition->expression) ||
       !any_node(definition->expression, [&](Expr e) { return e->free == 0 && is_sequential(e, materialises_any); }))
     return false;
-  Additions additions(program, *definition);
+  Additions additions(index, *definition);
   HOIST_TRY(const Expr rest, Unroll(additions, execute, most).outside(definition->expression));
   additions.describe();
   additions.finish("unroll", rest, most);
-  definition = find_definition(program, value);
+  definition = index.find(value);
   definition->weights.clear();
   definition->parts.clear();
   definition->channels_first = false;

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "ir/program/program.h"
+#include "ir/rules/program_index.h"
 
 namespace hoist {
 
@@ -34,21 +35,21 @@ inline constexpr int64_t most_kept_steps = 16;
 
 /// True if the call of this definition needs dynamic control flow (Control): a Loop with a data-dependent end; a Loop
 /// or Scan of more than `most` steps; an If with large branches or with branches that cannot both be computed.
-bool wants_execution(const Program& program, const std::string& value, int64_t most = most_unrolled_steps);
+bool wants_execution(const ProgramIndex& index, const std::string& value, int64_t most = most_unrolled_steps);
 /// Replaces the call by a Control and one copy of its bodies' definitions. Returns false if it is not an If, Loop or
 /// Scan. Records "execute-bodies".
-Result<bool> execute_bodies(Program& program, const std::string& value);
+Result<bool> execute_bodies(ProgramIndex& index, const std::string& value);
 
 /// Replaces the call by the definitions of its bodies, once per iteration; returns false if the call has no bodies.
 /// Records "inline-bodies". Errors: an unbounded iteration count, or one above `most`.
-Result<bool> inline_bodies(Program& program, const std::string& value, int64_t most = most_unrolled_steps);
+Result<bool> inline_bodies(ProgramIndex& index, const std::string& value, int64_t most = most_unrolled_steps);
 
 /// Replaces the folds and scans whose functions materialise arrays by one definition per array and step; returns false
 /// if the definition has none. A loop of more than `most` steps becomes a Control whose body has the definitions of one
 /// step. Materialised arrays outside of the loops become definitions too. Equal terms share one definition, across the
 /// whole program. Records "unroll". Errors: a loop of more than `most` steps inside an executed loop, or any such loop
 /// if `execute` is false.
-Result<bool> unroll_definition(Program& program, const std::string& value, bool execute = true,
+Result<bool> unroll_definition(ProgramIndex& index, const std::string& value, bool execute = true,
                                int64_t most = most_unrolled_steps);
 /// The limit that a derivation step states, or most_unrolled_steps if it states none.
 Result<int64_t> unrolled_steps_of(const ProgramStep& step);

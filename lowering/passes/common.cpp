@@ -9,9 +9,10 @@ Result<bool> at_definitions(Program& program, const AtDefinition& change) {
   Diagnostics problems;
   bool any = false;
   std::set<std::string> refused;
+  ProgramIndex index(program);
   for (size_t i = 0; i < program.definitions.size();) {
     const std::string value = program.definitions[i].value;
-    auto changed = refused.count(value) != 0 ? Result<bool>(false) : change(program, value);
+    auto changed = refused.count(value) != 0 ? Result<bool>(false) : change(index, value);
     if (!changed.ok()) {
       refused.insert(value);
       for (Diagnostic d : changed.errors()) {

@@ -6,16 +6,16 @@ namespace hoist {
 namespace {
 
 // A call of constants alone may exceed the limit: "fold-constants" evaluates it.
-Result<bool> inline_bodies_or_fold(Program& program, const std::string& value, int64_t most) {
-  auto changed = inline_bodies(program, value, most);
-  if (!changed.ok() && constant_term(program, find_definition(program, value)->expression) != nullptr) return false;
+Result<bool> inline_bodies_or_fold(ProgramIndex& index, const std::string& value, int64_t most) {
+  auto changed = inline_bodies(index, value, most);
+  if (!changed.ok() && constant_term(index.program(), index.find(value)->expression) != nullptr) return false;
   return changed;
 }
 
 }  // namespace
 
 Result<Nothing> inline_bodies(Program& program, const PassOptions& options) {
-  const auto change = [&](Program& changed, const std::string& value) {
+  const auto change = [&](ProgramIndex& changed, const std::string& value) {
     return options.execute && wants_execution(changed, value, options.unrolled_steps)
                ? execute_bodies(changed, value)
                : inline_bodies_or_fold(changed, value, options.unrolled_steps);
@@ -27,13 +27,15 @@ Result<Nothing> inline_bodies(Program& program, const PassOptions& options) {
 
 Done replay_inline_bodies(Program& program, Definition&, const ProgramStep& step) {
   HOIST_TRY(const int64_t most, unrolled_steps_of(step));
-  HOIST_TRY(const bool done, inline_bodies(program, step.value, most));
+  ProgramIndex index(program);
+  HOIST_TRY(const bool done, inline_bodies(index, step.value, most));
   if (!done) return Diagnostic{"", "the definition is not a call with programs as attributes", ""};
   return Nothing{};
 }
 
 Done replay_execute_bodies(Program& program, Definition&, const ProgramStep& step) {
-  HOIST_TRY(const bool done, execute_bodies(program, step.value));
+  ProgramIndex index(program);
+  HOIST_TRY(const bool done, execute_bodies(index, step.value));
   if (!done) return Diagnostic{"", "the definition is not a call of If, Loop or Scan", ""};
   return Nothing{};
 }

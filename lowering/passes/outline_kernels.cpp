@@ -21,7 +21,8 @@ Result<Nothing> outline_kernels(Program& program, const PassOptions& options) {
 }
 
 Done replay_outline_kernels(Program& program, Definition&, const ProgramStep& step) {
-  HOIST_TRY(const bool done, outline_definition(program, step.value));
+  ProgramIndex index(program);
+  HOIST_TRY(const bool done, outline_definition(index, step.value));
   if (!done) return Diagnostic{"", "the definition materialises nothing in global memory", ""};
   return Nothing{};
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/rules/program_index.h"
 #include "lowering/passes/pass.h"
 
 namespace hoist {
@@ -58,7 +59,7 @@ Done replay_choose_knobs(Program& program, Definition& definition, const Program
 Done replay_store(Program& program, Definition& definition, const ProgramStep& step);
 
 /// Changes one definition; returns true if it changed anything.
-using AtDefinition = std::function<Result<bool>(Program& program, const std::string& value)>;
+using AtDefinition = std::function<Result<bool>(ProgramIndex& index, const std::string& value)>;
 /// Changes each definition in order, and a changed definition again, starting at the first one that it added. Reports
 /// all problems together.
 Result<bool> at_definitions(Program& program, const AtDefinition& change);

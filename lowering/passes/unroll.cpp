@@ -46,7 +46,7 @@ void keep_steps_together(Program& program) {
 Result<Nothing> unroll(Program& program, const PassOptions& options) {
   const std::set<std::string> before = defined_values(program);
   if (!options.profile.gpu) keep_steps_together(program);
-  const auto change = [&](Program& changed, const std::string& value) {
+  const auto change = [&](ProgramIndex& changed, const std::string& value) {
     return unroll_definition(changed, value, options.execute, options.unrolled_steps);
   };
   HOIST_TRY(const bool any, at_definitions(program, change));
@@ -55,7 +55,8 @@ Result<Nothing> unroll(Program& program, const PassOptions& options) {
 
 Done replay_unroll(Program& program, Definition&, const ProgramStep& step) {
   HOIST_TRY(const int64_t most, unrolled_steps_of(step));
-  HOIST_TRY(const bool done, unroll_definition(program, step.value, true, most));
+  ProgramIndex index(program);
+  HOIST_TRY(const bool done, unroll_definition(index, step.value, true, most));
   if (!done) return Diagnostic{"", "the definition has no loop over materialised arrays", ""};
   return Nothing{};
 }

@@ -20,13 +20,13 @@ Result<Nothing> widen_bytes(Program& program, const PassOptions& options) {
     return !choices.empty() &&
            (options.convolution == ConvolutionForm::winograd || is_clearly_less(*cheapest(choices)));
   };
-  const auto widened = [&](Program& changed, const std::string& value) -> Result<bool> {
-    const Expr call = find_definition(changed, value)->expression;
+  const auto widened = [&](ProgramIndex& index, const std::string& value) -> Result<bool> {
+    const Expr call = index.find(value)->expression;
     if (call->pattern != Pattern::operator_call || leaf_of(call->type) != scalar_type(Scalar::i32)) return false;
-    HOIST_TRY(const bool stays, takes_winograd(changed, call));
+    HOIST_TRY(const bool stays, takes_winograd(index.program(), call));
     if (stays) return false;
     for (const ProgramRule* rule : rules) {
-      HOIST_TRY(const bool applies, apply_program_rule(*rule, changed, value));
+      HOIST_TRY(const bool applies, apply_program_rule(*rule, index, value));
       if (applies) return true;
     }
     return false;

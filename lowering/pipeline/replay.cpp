@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <set>
 
 #include "ir/program/sizes.h"
@@ -143,6 +144,10 @@ class Replay {
 
   // Passes and rules have no names in common.
   Result<Nothing> apply(const ProgramStep& step, Definition* definition) {
+    // Steps of rules between calls mostly follow each other; other steps change the program without the index.
+    const ProgramRule* between_calls =
+        definition == nullptr ? nullptr : rule_between_calls(step.rule, options_.user_rules);
+    if (between_calls == nullptr || options_.other) index_.reset();
     if (options_.other) {
       HOIST_TRY(const bool done, options_.other(step, program_));
       if (done) return Nothing{};
@@ -156,9 +161,10 @@ class Replay {
       return pass->run(program_, options);
     }
     if (pass != nullptr && pass->replay != nullptr) return pass->replay(program_, *definition, step);
-    if (const ProgramRule* rule = rule_between_calls(step.rule, options_.user_rules)) {
-      if (row(*rule).rule_class != step.rule_class) return other_class(row(*rule).rule_class, step);
-      HOIST_TRY(const bool applied, apply_program_rule(*rule, program_, step.value));
+    if (between_calls != nullptr) {
+      if (row(*between_calls).rule_class != step.rule_class) return other_class(row(*between_calls).rule_class, step);
+      if (!index_) index_.emplace(program_);
+      HOIST_TRY(const bool applied, apply_program_rule(*between_calls, *index_, step.value));
       if (!applied) return Diagnostic{"", "the rule does not apply to the definition", ""};
       return Nothing{};
     }
@@ -194,6 +200,7 @@ class Replay {
   const ReplayOptions& options_;
   Replayed& state_;
   Program& program_;
+  std::optional<ProgramIndex> index_;
   size_t hint_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "ir/rules/program_index.h"
 #include "lowering/graph/program.h"
 
 namespace hoist {
@@ -63,7 +64,7 @@ bool are_finite(const Tensor* numbers) {
 
 // The dimensions of the convolution at a match; nothing if its attributes are incomplete.
 std::optional<std::vector<ConvolvedDimension>> convolved_dimensions(ProgramMatch& match) {
-  const Definition* self = find_definition(*match.program, match.value);
+  const Definition* self = match.index->find(match.value);
   const std::vector<int64_t> w = shape_of(match.values.at("w")->type);
   if (self == nullptr || w.size() < 3) return std::nullopt;
   const std::vector<int64_t> x = shape_of(match.values.at("x")->type), y = shape_of(self->expression->type);

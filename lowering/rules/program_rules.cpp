@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "ir/rules/program_index.h"
 #include "lowering/graph/program.h"
 #include "lowering/rules/padding_taps.h"
 #include "lowering/rules/tables.h"
@@ -282,7 +283,7 @@ bool is_product_of_bf16(const ProgramMatch& match, int64_t summed) {
 // True if this dimension of the result has at least four rows and divides into bands of at most the rows of a matrix
 // instruction. A single row stays in 8 bits, which take less memory traffic.
 bool has_bands(const ProgramMatch& match, int64_t dimension) {
-  const std::vector<int64_t> result = shape_of(find_definition(*match.program, match.value)->expression->type);
+  const std::vector<int64_t> result = shape_of(match.index->find(match.value)->expression->type);
   const int64_t rows = extent_at(result, dimension);
   if (result.size() < 2 || rows == 1) return result.size() >= 2;
   for (int64_t band = 4; band <= 16; ++band) {
@@ -343,14 +344,10 @@ bool is_only_dequantised(ProgramMatch& match) {
   auto signed_zero = [&](const Tensor* zero) { return is_one_number(zero) && zero->scalar() == Scalar::i8; };
   if (!signed_zero(match.known("z")) || !signed_zero(match.known("y"))) return false;
   const std::string& quantised = match.consumed.front();
-  if (is_output(program, quantised)) return false;
-  auto self = std::find_if(program.definitions.begin(), program.definitions.end(),
-                           [&](const Definition& d) { return d.value == match.value; });
-  const std::string& reader = self->expression->operation->name;
-  for (const Definition& definition : program.definitions) {
-    const std::vector<Expr> reads = parameters_of(definition.expression);
-    if (std::none_of(reads.begin(), reads.end(), [&](Expr p) { return p->name == quantised; })) continue;
-    const Spec& call = *definition.expression;
+  if (match.index->is_output(quantised)) return false;
+  const std::string& reader = match.index->find(match.value)->expression->operation->name;
+  for (const size_t use : match.index->uses_of(quantised)) {
+    const Spec& call = *program.definitions[use].expression;
     if (call.pattern != Pattern::operator_call || call.operation->name != reader || call.children.size() != 3)
       return false;
     if (call.children[0]->name != quantised || call.children[2]->pattern != Pattern::parameter) return false;
@@ -372,7 +369,7 @@ Integers joined(std::initializer_list<Integers> lists) {
 // (zeros extend the filter to a multiple of s) and `rows` outputs.
 bool has_phases(ProgramMatch& match) {
   const Tensor* w = match.known("w");
-  const Definition* self = find_definition(*match.program, match.value);
+  const Definition* self = match.index->find(match.value);
   const Attributes& given = match.rests["A"];
   for (const char* other : {"output_shape", "auto_pad"}) {
     if (given.count(other) != 0) return false;

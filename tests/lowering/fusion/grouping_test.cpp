@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <ctime>
+#include <functional>
 
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "lowering/fusion/kernel_size.h"
@@ -166,6 +167,62 @@ TEST(Grouping, ChainsOfEveryFamilyAreLoweredInLinearTime) {
     EXPECT_LT(largest(large), 5000u);
     for (const LoweredKernel& kernel : large.kernels)
       EXPECT_LE(position_depth(kernel.expression).nestings, 2 * most_nestings);
+  }
+}
+
+// Passes that search the program for each definition take a time that grows with its square, which short chains do not
+// show. Each link: a layer or two of about the same work.
+TEST(Grouping, PassesThatAddDefinitionsTakeLinearTime) {
+  const auto model = [](Scalar scalar) {
+    NamedModel out;
+    out.opset = 21;
+    out.inputs = {{value(0), scalar, {4, 8}}};
+    out.constants["scale"] = Tensor::of(Scalar::f32, {}, std::vector<double>{0.1});
+    out.constants["zero"] = Tensor::of(Scalar::i8, {}, std::vector<int>{0});
+    out.constants["eight"] = Tensor::of(Scalar::i64, {1}, std::vector<int>{8});
+    return out;
+  };
+  const auto conditional = [&](int count) {
+    NamedModel out = model(Scalar::f32);
+    out.inputs.push_back({"condition", Scalar::boolean, {}});
+    const auto body = [](const char* branch, const char* operation, int i) {
+      return NamedBody{branch, branch, {}, {}, {{"inner", operation, "", {}, {value(i)}, {"result"}}}, {"result"}};
+    };
+    for (int i = 0; i < count; ++i) {
+      NamedCall call{"layer" + std::to_string(i), "If", "", {}, {"condition"}, {value(i + 1)}};
+      call.bodies = {body("then_branch", "Neg", i), body("else_branch", "Abs", i)};
+      out.layers.push_back(std::move(call));
+    }
+    return out;
+  };
+  const auto quantised = [&](int count) {
+    NamedModel out = model(Scalar::f32);
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i), q = "q" + number;
+      out.layers.push_back({"quantise" + number, "QuantizeLinear", "", {}, {value(i), "scale", "zero"}, {q}});
+      out.layers.push_back({"dequantise" + number, "DequantizeLinear", "", {}, {q, "scale", "zero"}, {value(i + 1)}});
+    }
+    return out;
+  };
+  const auto sorted = [&](int count) {
+    NamedModel out = model(Scalar::f32);
+    for (int i = 0; i < count; ++i) {
+      const std::string number = std::to_string(i);
+      out.layers.push_back({"sort" + number, "TopK", "", {}, {value(i), "eight"}, {value(i + 1), "order" + number}});
+    }
+    return out;
+  };
+  const std::vector<std::pair<const char*, std::function<NamedModel(int)>>> families = {
+      {"bodies", conditional}, {"quantisation", quantised}, {"sorting", sorted}};
+  for (const auto& [name, chain_of_length] : families) {
+    SCOPED_TRACE(name);
+    double once = 0, four = 0;
+    for (auto [count, seconds] : {std::pair(500, &once), std::pair(2000, &four)}) {
+      NamedModel chained = chain_of_length(count);
+      chained.outputs = {{value(count), Scalar::f32, {}}};
+      lowered(chained, *seconds);
+    }
+    EXPECT_LT(four, 6 * once + 0.5) << "linear in layers, with room for a busy machine";
   }
 }
 

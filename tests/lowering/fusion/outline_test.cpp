@@ -91,7 +91,8 @@ TEST(Outline, RandomTermsKeepEveryBit) {
     const auto wanted = evaluate(term, inputs);
     if (!wanted.ok()) continue;
     const Program before = program;
-    const auto done = outline_definition(program, "y");
+    ProgramIndex index(program);
+    const auto done = outline_definition(index, "y");
     if (!done.ok()) {
       ++refused;
       EXPECT_THAT(done.errors()[0].what, HasSubstr("materialise global"));
@@ -120,7 +121,8 @@ TEST(Outline, RefusesWhatDependsOnAFold) {
       "(fill 0f32 [4])\n"
       "output %y\n");
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
-  const auto done = outline_definition(*program, "y");
+  ProgramIndex index(*program);
+  const auto done = outline_definition(index, "y");
   ASSERT_FALSE(done.ok());
   EXPECT_THAT(done.errors()[0].text(), HasSubstr("is inside a fold and depends on its variables"));
 }
@@ -165,10 +167,11 @@ TEST(Outline, LongProductsInPartsAreTheSameSums) {
 TEST(Outline, LeavesOthersAlone) {
   auto program = parse_program("program version 21\ninput %x : [3]f32\ndefine %y : [3]f32 = map exp %x\noutput %y\n");
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
-  const auto done = outline_definition(*program, "y");
+  ProgramIndex index(*program);
+  const auto done = outline_definition(index, "y");
   ASSERT_TRUE(done.ok());
   EXPECT_FALSE(*done);
-  EXPECT_FALSE(*outline_definition(*program, "no such value"));
+  EXPECT_FALSE(*outline_definition(index, "no such value"));
 }
 
 }  // namespace
