@@ -1,9 +1,62 @@
 #include "lowering/layout/concatenations.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace hoist {
+namespace {
+
+// Copies of adjacent parts share a kernel up to this number of parts, of which each element of the result selects one,
+// and while they are so small that a kernel of their own would take longer to compile and to launch.
+constexpr size_t most_copied_together = 16;
+constexpr int64_t most_elements_together = 4096;
+
+Expr concatenated(int64_t dimension, const std::vector<Expr>& arrays) {
+  if (dimension == 0) return concat(arrays);
+  std::vector<int64_t> first(sizes_of(arrays[0]->type).size()), back(first.size());
+  std::iota(first.begin(), first.end(), 0);
+  std::rotate(first.begin(), first.begin() + dimension, first.begin() + dimension + 1);
+  for (size_t i = 0; i < first.size(); ++i) back[static_cast<size_t>(first[i])] = static_cast<int64_t>(i);
+  std::vector<Expr> turned;
+  for (Expr array : arrays) turned.push_back(transpose(first, array));
+  return transpose(back, concat(turned));
+}
+
+// The parts of a concatenation that are copied, joined to kernels.
+class Copies {
+ public:
+  explicit Copies(const Definition& whole) : whole_(whole) {}
+
+  bool holds(Expr part) const {
+    return arrays_.size() < most_copied_together &&
+           (arrays_.empty() || elements_ + element_count(shape_of(part->type)) <= most_elements_together);
+  }
+  void add(size_t k, Expr part) {
+    if (arrays_.empty()) first_ = k;
+    arrays_.push_back(part);
+    elements_ += element_count(shape_of(part->type));
+  }
+  bool any() const { return !arrays_.empty(); }
+  /// The definition that copies the parts added since the last call.
+  Definition take(ValueNames& names) {
+    Definition copy;
+    copy.value = names.make(whole_.value + ".part" + std::to_string(first_));
+    copy.layers = whole_.layers;
+    copy.expression = concatenated(whole_.parts_dimension, arrays_);
+    arrays_.clear();
+    elements_ = 0;
+    return copy;
+  }
+
+ private:
+  const Definition& whole_;
+  std::vector<Expr> arrays_;
+  size_t first_ = 0;
+  int64_t elements_ = 0;
+};
+
+}  // namespace
 
 void place_concatenations(Program& program, StoragePlan& plan) {
   const std::set<std::string> on_host = values_on_host(program);
@@ -30,31 +83,40 @@ void place_concatenations(Program& program, StoragePlan& plan) {
     }
     std::vector<int64_t> whole_shape = around.stored_shape();
     int64_t offset = 0;
-    for (size_t k = 0; k < whole.parts.size(); ++k) {
-      const std::string& part = whole.parts[k];
+    // Takes the place of the next part, which has this type.
+    const auto place = [&](Type type) {
       Storage s = around;
-      s.logical = types.at(part);
-      int64_t extent = s.stored_shape()[axis];
+      s.logical = type;
+      const int64_t extent = s.stored_shape()[axis];
       s.before[axis] += offset;
       s.after[axis] += whole_shape[axis] - offset - extent;
       offset += extent;
-      if (extent == 0) continue;
+      return s;
+    };
+    Copies copies(whole);
+    const auto copy_parts = [&] {
+      if (!copies.any()) return;
+      kept.push_back(copies.take(names));
+      plan.values[kept.back().value] = place(kept.back().expression->type);
+    };
+    for (size_t k = 0; k < whole.parts.size(); ++k) {
+      const std::string& part = whole.parts[k];
+      if (shape_of(types.at(part))[static_cast<size_t>(whole.parts_dimension)] == 0) continue;
       bool free = is_definition(program, part) && !is_output(program, part) && placed.count(part) == 0 &&
                   on_host.count(part) == 0 && !plan.values.at(part).border;
       auto producer = std::find_if(kept.begin(), kept.end(), [&](const Definition& d) { return d.value == part; });
       if (free && producer != kept.end()) {
-        plan.values[part] = s;
-        placed.insert(part);
         producer->layers.insert(producer->layers.end(), whole.layers.begin(), whole.layers.end());
+        copy_parts();
+        plan.values[part] = place(types.at(part));
+        placed.insert(part);
         continue;
       }
-      Definition copy;
-      copy.value = names.make(whole.value + ".part" + std::to_string(k));
-      copy.layers = whole.layers;
-      copy.expression = parameter(part, types.at(part));
-      plan.values[copy.value] = s;
-      kept.push_back(copy);
+      const Expr array = parameter(part, types.at(part));
+      if (!copies.holds(array)) copy_parts();
+      copies.add(k, array);
     }
+    copy_parts();
   }
   program.definitions = kept;
 }

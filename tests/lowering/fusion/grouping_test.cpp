@@ -170,6 +170,32 @@ TEST(Grouping, ChainsOfEveryFamilyAreLoweredInLinearTime) {
   }
 }
 
+// Copies of small parts share kernels; a part that a layer computes is computed in its place.
+TEST(Grouping, SmallPartsOfAConcatenationAreCopiedTogether) {
+  struct Parts {
+    int64_t axis;
+    int count;
+    size_t kernels;  // of the copies before the computed part and after it, and of that part
+  };
+  for (const auto& [axis, count, kernels] : {Parts{0, 100, 4 + 4 + 1}, Parts{1, 20, 1 + 1 + 1}}) {
+    SCOPED_TRACE(axis);
+    NamedModel model;
+    model.opset = 21;
+    model.outputs = {{"y", Scalar::f32, {}}};
+    model.layers = {{"negated", "Neg", "", {}, {value(0)}, {"n"}},
+                    {"layer", "Concat", "", {{"axis", axis}}, {}, {"y"}}};
+    for (int i = 0; i < count; ++i) {
+      model.inputs.push_back({value(i), Scalar::f32, {2, 3}});
+      model.layers[1].inputs.push_back(i == count / 2 ? "n" : value(i));
+    }
+    double seconds = 0;
+    EXPECT_EQ(lowered(model, seconds).steps.size(), kernels);
+    for (ValueInfo& input : model.inputs) input.shape = {2, 3000};
+    EXPECT_EQ(lowered(model, seconds).steps.size(), static_cast<size_t>(count))
+        << "large parts are copied at the speed of memory";
+  }
+}
+
 // Passes that search the program for each definition take a time that grows with its square, which short chains do not
 // show. Each link: a layer or two of about the same work.
 TEST(Grouping, PassesThatAddDefinitionsTakeLinearTime) {
