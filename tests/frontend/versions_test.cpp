@@ -99,6 +99,11 @@ const Meaning meanings[] = {
     {15, "g (float[1,2] x, float[2] s) => (float[1,2] y) { y = LayerNormalization <epsilon = 0.0> (x, s) }", {{1, 3}, {1, 2}}, {-1, 2}},
     {17, "g (float[2,1,2] x, float[2,1,2] s) => (float[2,1,2] y) { y = LayerNormalization <epsilon = 0.0> (x, s) }",
      {{1, 3}, {1, 2, 3, 4}}, {-1, 2, -3, 4}},
+    // Scale and bias are applied before the only rounding to f16, as in onnxruntime.
+    {17, "g (float16[1,3] x, float16[3] s, float16[3] b) => (float16[1,3] y) { y = LayerNormalization <epsilon = 0.0> (x, s, b) }",
+     {{1, 2, 4}, {11}, {0.3}}, {-11.4609375, -2.640625, 15}},
+    {23, "g (float16[1,2] x, float16[2] s) => (float16[1,2] y) { y = RMSNormalization <epsilon = 0.0> (x, s) }",
+     {{1, 3}, {19}}, {8.5, 25.484375}},
     // Means that fit in f16 although their sums do not.
     {13, "g (float16[1,1,4] x) => (float16[1,1,1] y) { y = GlobalAveragePool (x) }", {{60000, 30000}}, {45000}},
     {13, "g (float16[4] x) => (float16[1] y) { y = ReduceMean (x) }", {{60000, 30000}}, {45000}},
