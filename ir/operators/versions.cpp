@@ -75,6 +75,12 @@ class OldCall {
   std::string reshaped(const std::string& value, const Integers& shape) {
     return add("Reshape", {}, {value, integers(shape)});
   }
+  std::string constant(Tensor value) { return composer_.constant(std::move(value)); }
+  /// Null if the input is absent or computed.
+  Result<const Tensor*> known(size_t input) {
+    if (!has(input)) return static_cast<const Tensor*>(nullptr);
+    return composer_.known(call.inputs[input]);
+  }
   /// Integers that have to be known, of any type.
   Result<Integers> known(size_t input, const std::string& role) {
     HOIST_TRY(const Tensor* value, composer_.known(call.inputs[input]));
@@ -274,7 +280,8 @@ Changed scale_planes(OldCall& o) {
 }
 
 // "Each dimension value of the output tensor is floor(input_dimension * scale)": positions are output positions divided
-// by the scale, and the nearest element is the one at or before them.
+// by the scale. The nearest element is the one at or before them where an axis grows, and the one at or after them
+// where it shrinks: the standard's case of version 10 shrinks [1, 2, 3, 4] by 0.6 to [1, 3].
 Changed resize_from_corner(OldCall& o) {
   if (o.call.inputs.size() == 2) o.call.inputs = {o.call.inputs[0], "", o.call.inputs[1]};
   const auto mode = o.call.attributes.find("mode");
@@ -282,6 +289,25 @@ Changed resize_from_corner(OldCall& o) {
     mode->second = std::string("linear");
   o.set("coordinate_transformation_mode", std::string("asymmetric"));
   o.set("nearest_mode", std::string("floor"));
+  const bool nearest = mode == o.call.attributes.end() || mode->second == Attribute(std::string("nearest"));
+  HOIST_TRY(const Tensor* scales, o.known(2));
+  if (!nearest || scales == nullptr || !is_float(scales->scalar())) return Nothing{};
+  Tensor shrinking = *scales, growing = *scales;
+  bool shrinks = false, grows = false;
+  for (int64_t i = 0; i < scales->size(); ++i) {
+    const double scale = scales->float_at(i);
+    shrinks |= scale < 1;
+    grows |= scale > 1;
+    shrinking.set_float(i, std::min(scale, 1.0));
+    growing.set_float(i, std::max(scale, 1.0));
+  }
+  if (!shrinks) return Nothing{};
+  Attributes up = o.call.attributes;
+  o.set("nearest_mode", std::string("ceil"));
+  if (!grows) return Nothing{};
+  const std::string shrunk =
+      o.add("Resize", o.call.attributes, {o.call.inputs[0], "", o.constant(std::move(shrinking))});
+  o.become("Resize", std::move(up), {shrunk, "", o.constant(std::move(growing))});
   return Nothing{};
 }
 

@@ -49,6 +49,10 @@ const Meaning meanings[] = {
     {9, "g (float[1,1,3] x) => (float[1,1,4] y) <float[3] s = {1, 1, 1.5}> { y = Upsample (x, s) }", {{1, 2, 3}}, {1, 1, 2, 3}},
     {10, "g (float[1,1,2] x) => (float[1,1,4] y) <float[3] s = {1, 1, 2}> { y = Resize <mode = \"linear\"> (x, s) }", {{1, 2}}, {1, 1.5, 2, 2}},
     {10, "g (float[1,1,4] x) => (float[1,1,2] y) <float[3] s = {1, 1, 0.5}> { y = Resize (x, s) }", {{1, 2, 3, 4}}, {1, 3}},
+    // The nearest element at or after them where an axis shrinks.
+    {10, "g (float[1,1,2,4] x) => (float[1,1,1,2] y) <float[4] s = {1, 1, 0.6, 0.6}> { y = Resize (x, s) }", {{1, 2, 3, 4}}, {1, 3}},
+    {10, "g (float[1,2,4] x) => (float[1,3,3] y) <float[3] s = {1, 1.5, 0.75}> { y = Resize (x, s) }",
+     {{1, 2, 3, 4, 5, 6, 7, 8}}, {1, 3, 4, 1, 3, 4, 5, 7, 8}},
     {11, "g (float[1,1,2] x) => (float[1,1,3] y) <float[0] r = {}, float[3] s = {1, 1, 1.5}> "
          "{ y = Resize <coordinate_transformation_mode = \"tf_half_pixel_for_nn\", nearest_mode = \"floor\"> (x, r, s) }", {{1, 2}}, {1, 2, 2}},
     {19, "g (float[1,1,5] x) => (float[1,1,2] y) <float[3] s = {1, 1, 0.5}> "
