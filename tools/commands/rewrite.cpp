@@ -155,6 +155,10 @@ Result<ExitCode> commands::rewrite(const Options& given) {
   if (!command.place.empty() && command.rule.empty())
     return usage_error("--at", "states the place of a rule", "add --rule");
   HOIST_TRY(const std::string text, read_file(command.subject, size_t{256} << 20));
+  const auto is_control = [](unsigned char c) { return c < '\t'; };
+  if (std::any_of(text.begin(), text.end(), is_control))
+    return Diagnostic{command.subject, "is no text of a program or a term",
+                      "hoist inspect MODEL.onnx --stage graph -o FILE writes the program of a model as text"};
   // Comments may come before the first word.
   size_t start = 0;
   while ((start = text.find_first_not_of(" \t\r\n", start)) != std::string::npos && text.compare(start, 2, "--") == 0)

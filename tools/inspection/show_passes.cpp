@@ -36,12 +36,12 @@ Result<bool> run_observed(Program& program, const ModelOptions& options, bool pl
   ModelOptions read = options;
   HOIST_TRY_VOID(read_schedule_scripts(read));
   const CompileOptions compile = compile_options(read);
-  Profile profile;
-  // Other passes do not depend on the device, which may not exist.
-  if (plans || compile.lower.fusion == LaunchFusion::launch) {
-    HOIST_TRY(profile, choose_profile(options));
-  }
-  const PassOptions passes = pass_options(compile.lower, profile);
+  // Passes before the plan show most of a program without a device.
+  const bool needs_device = plans || compile.lower.fusion == LaunchFusion::launch || !options.targets.empty() ||
+                            !options.profile.empty() || !options.device.empty();
+  const auto profile = choose_profile(options);
+  if (needs_device && !profile.ok()) return profile.errors();
+  const PassOptions passes = pass_options(compile.lower, profile.ok() ? *profile : Profile());
   bool stopped = !observer(nullptr, program);
   const PassObserver after = [&](const Pass& pass, const Program& now) { return observer(&pass, now); };
   LoweredModel model;

@@ -51,6 +51,24 @@ TEST_F(RewriteCommand, RunsPassesOnAModelsProgram) {
   EXPECT_FALSE(std::filesystem::exists(in_folder("digits.hoist")));
 }
 
+TEST_F(RewriteCommand, PassesBeforeThePlanFollowTheTarget) {
+  const auto shown = [](const std::string& option, const std::string& name) {
+    const Ran ran = run_hoist({"inspect", HOIST_SOURCE_DIR "/models/digits_attention.onnx", "--stop-after",
+                               "materialise-transposed-operands", option, name});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  };
+  EXPECT_NE(shown("--target", "native:x86-64-v3"), shown("--profile", "nvidia-a100"));
+  EXPECT_EQ(run_hoist({"inspect", model, "--stop-after", "import", "--target", "native:of-no-processor"}).code, 2);
+}
+
+TEST_F(RewriteCommand, NamesTheCommandThatReadsModels) {
+  const Ran ran = run_hoist({"rewrite", model});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("digits_residual.onnx: is no text of a program or a term"));
+  EXPECT_THAT(ran.err, HasSubstr("hoist inspect MODEL.onnx --stage graph"));
+}
+
 TEST_F(RewriteCommand, AppliesRulesToTermsAndDefinitions) {
   const std::string term = written("term.lift", "-- doubled\nmap (* 2) %x : [8]f32\n");
   EXPECT_EQ(run_hoist({"rewrite", term, "--rule", "split-join(k = 4)"}).out,
