@@ -234,6 +234,8 @@ void limit_time(ChooseOptions& choosing, const BudgetOptions& options, PrepareMo
   sensitivity.rounding_seconds = std::min(sensitivity.rounding_seconds, seconds / 10);
 }
 
+constexpr char kept_before_calibration[] = "calibration had not begun, and nothing was measured";
+constexpr char kept_of_calibration[] = "calibration was not finished, and none of it is stored";
 constexpr char kept_nowhere[] = "nothing is stored: --record FILE stores the measurements";
 constexpr char kept_in_record[] = "the measurements are in the record, and the same command continues with them";
 
@@ -309,6 +311,10 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
   HOIST_TRY(choosing.sensitivity.scaling, with_kind(ErrorKind::usage, parse_channel_scaling(options.scaling)));
   HOIST_TRY(choosing.sensitivity.preferences, parse_preferences(preferences, options.preferences));
   const ModelOptions studied = studied_options(model_options, objective);
+  Progress progress;
+  Interruptible interruptible;
+  interruptible.explain_end(kept_before_calibration);
+  progress.show("opening the model");
   HOIST_TRY(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
   HOIST_TRY(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
   PrepareModel prepare = model.prepare;
@@ -321,9 +327,9 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
         command_metric(budget.command, model.program, options.seconds > 0 ? options.seconds : usual_metric_seconds);
   }
   RecordedChoice choice{budget.text(), name_of(objective), preferences.empty() ? "" : hash_of(preferences), {}, ""};
+  progress.show("reading the data");
   Recalled known;
-  std::error_code ignored;
-  if (!options.record.empty() && fs::exists(options.record, ignored)) {
+  if (std::error_code ignored; !options.record.empty() && fs::exists(options.record, ignored)) {
     HOIST_TRY(known, recall_record(model, origin, choosing.sensitivity.preferences, choice, options));
   } else {
     HOIST_TRY(known.data, read_data(model.program, options));
@@ -334,9 +340,7 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
   known.record.hoist_version = HOIST_VERSION;
   if (known.decided) choosing.decided = known.decided->chosen;
   RecordKeeper keeper(std::move(known.record), options.record);
-  Progress progress;
   double done = 0;  // the shown share never falls
-  Interruptible interruptible;
   choosing.sensitivity.device = arithmetic_of(model.profile);
   choosing.budget = budget;
   choosing.objective = objective;
@@ -346,7 +350,7 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
     progress.show(text, done);
   };
   choosing.stopped = [&] { return interruptible.interrupted(); };
-  interruptible.explain_end("calibration was not finished, and none of it is stored");
+  interruptible.explain_end(known.measured.uniform.empty() ? kept_of_calibration : kept_in_record);
   choosing.keep = [&](const Measured& measured, bool has_choice) {
     if (has_choice) interruptible.arm();
     interruptible.explain_end(options.record.empty() ? kept_nowhere : kept_in_record);
