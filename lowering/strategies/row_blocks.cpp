@@ -7,7 +7,7 @@
 #include "ir/properties/properties.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ir/properties/properties.h"
-#include "lowering/strategies/terms.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {
