@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "ir/properties/properties.h"
 #include "lowering/cost/launch_cost.h"
 #include "lowering/rules/rules.h"
 #include "lowering/terms/terms.h"
@@ -151,6 +152,48 @@ std::optional<WinogradChoice> in_form(Expr term, const WinogradForm& form, const
   return std::nullopt;
 }
 
+std::vector<WinogradChoice> undilated_choices(Expr term, const Profile& profile, bool fused, bool may_round) {
+  std::vector<WinogradChoice> out;
+  for (const WinogradForm& form : winograd_forms) {
+    if (!may_round && !form.of_bytes) continue;
+    if (auto choice = in_form(term, form, profile, fused)) out.push_back(std::move(*choice));
+  }
+  return out;
+}
+
+// The arguments of dilated_phases for a convolution [n][o][h][w]: its windows slide along columns last.
+RuleArguments phases_of(Expr convolution) {
+  std::vector<int64_t> dilations;
+  any_node(convolution, [&](Expr e) {
+    if (e->pattern == Pattern::slide) dilations.push_back(e->sizes[2].value());
+    return false;
+  });
+  HOIST_CHECK(dilations.size() == 2, "windows of images have two dimensions");
+  const std::vector<int64_t> shape = shape_of(convolution->type);
+  const int64_t down = dilations[1], across = dilations[0];
+  return {{"p", down},
+          {"q", across},
+          {"i", round_up(shape[2], down) - shape[2]},
+          {"j", round_up(shape[3], across) - shape[3]}};
+}
+
+// The form computes the results that phases lack to equal sizes too, and copies the image and its results.
+void add_phases(WinogradChoice& choice, Expr convolution, const Profile& profile, bool fused) {
+  const std::vector<int64_t> shape = shape_of(convolution->type);
+  const auto whole = [&](size_t d, const char* dilation) {
+    return static_cast<double>(round_up(shape[d], choice.phases.at(dilation).value())) / static_cast<double>(shape[d]);
+  };
+  choice.direct /= whole(2, "p") * whole(3, "q");
+  const auto elements =
+      static_cast<double>(element_count(shape) + element_count(shape_of(convolution->children[1]->type)));
+  constexpr double copies = 2;
+  if (profile.gpu)
+    choice.cost +=
+        copies * launch_cycles + elements / (elements_each_cycle * static_cast<double>(profile.compute_units));
+  else
+    choice.cost += copies * launch_cost(profile, fused) + elements * element_cost[elements <= cached_elements ? 0 : 1];
+}
+
 }  // namespace
 
 bool has_known_weights(const Program& program, const Definition& definition) {
@@ -168,10 +211,20 @@ bool has_fit_filters(const Program& program, const Definition& definition) {
 }
 
 std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool fused, bool may_round) {
-  std::vector<WinogradChoice> out;
-  for (const WinogradForm& form : winograd_forms) {
-    if (!may_round && !form.of_bytes) continue;
-    if (auto choice = in_form(term, form, profile, fused)) out.push_back(std::move(*choice));
+  std::vector<WinogradChoice> out = undilated_choices(term, profile, fused, may_round);
+  if (!out.empty()) return out;
+  Rewriter rewriter(lowering_rules(), term);
+  for (const Path& place : rewriter.places_of_form(dilated_phases)) {
+    const Expr convolution = at(term, place);
+    const RuleArguments phases = phases_of(convolution);
+    if (!rewriter.apply(dilated_phases, place, phases)) continue;
+    out = undilated_choices(rewriter.term(), profile, fused, may_round);
+    for (WinogradChoice& choice : out) {
+      choice.phases = phases;
+      choice.dilated = place;
+      add_phases(choice, convolution, profile, fused);
+    }
+    return out;
   }
   return out;
 }

@@ -15,14 +15,19 @@
 
 namespace hoist {
 
+/// The rule that makes a dilated convolution an undilated one of more images, which a form can then compute.
+inline constexpr const char* dilated_phases = "phases-of-dilated-windows";
+
 struct WinogradChoice {
   int64_t results = 0;  ///< along a side of a tile
   std::string rule;
   RuleArguments arguments;
-  Path place;             ///< place of the convolution
-  double cost = 0;        ///< in f32 multiply-adds of the same duration (CPU), or cycles of compute units (GPU)
-  double direct = 0;      ///< the stencil's cost; 0 if it is unknown
-  int64_t transform = 0;  ///< the approximate number of operations of the filters' transform
+  Path place;                 ///< place of the undilated convolution
+  RuleArguments phases = {};  ///< of dilated_phases, which is applied first at `dilated`; empty without dilation
+  Path dilated = {};          ///< place of the dilated convolution
+  double cost = 0;            ///< in f32 multiply-adds of the same duration (CPU), or cycles of compute units (GPU)
+  double direct = 0;          ///< the stencil's cost; 0 if it is unknown
+  int64_t transform = 0;      ///< the approximate number of operations of the filters' transform
   /// For floats: the largest error of a sum, divided by the largest sum of magnitudes over the channels at one position
   /// of its window times the sum over the positions of the largest magnitude of its filter there.
   double error = 0;

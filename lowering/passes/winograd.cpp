@@ -37,6 +37,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && results == unknown && !is_clearly_less(*form)) break;
       left -= form->transform;
+      if (!form->phases.empty()) rewriter.apply(dilated_phases, form->dilated, form->phases);
       rewriter.apply(form->rule, form->place, form->arguments);
       if (form->error > 0)
         program.rounding.push_back({layer_name(definition), form->rule, form->error,

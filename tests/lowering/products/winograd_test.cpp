@@ -108,6 +108,30 @@ TEST(Winograd, RoundsOtherwise) {
   }
 }
 
+Attributes dilated(int64_t down, int64_t across) {
+  return {{"dilations", std::vector<int64_t>{down, across}},
+          {"pads", std::vector<int64_t>{down, across, down, across}}};
+}
+
+// The phases of the image and of the results are two more kernels.
+TEST(Winograd, ComputesThePhasesOfDilatedWindows) {
+  const std::vector<Image> images = {{{1, 16, 12, 12}, {16, 16, 3, 3}, dilated(2, 2)},
+                                     {{2, 3, 13, 11}, {5, 3, 3, 3}, dilated(4, 3), false},
+                                     {{1, 4, 9, 10}, {4, 4, 3, 3}, dilated(1, 2)},
+                                     {{1, 4, 11, 7}, {4, 4, 3, 3}, {{"dilations", std::vector<int64_t>{5, 1}}}},
+                                     {{1, 2, 14, 13}, {3, 2, 5, 5}, dilated(3, 2)}};
+  for (const Image& p : images) {
+    for (const Profile& profile : {profile_of_width(8, false), profile_of_width(4, true)}) {
+      SCOPED_TRACE(testing::PrintToString(p.x) + testing::PrintToString(p.w));
+      const Forms forms = forms_of(p, false, profile);
+      EXPECT_EQ(kernels_of_convolution(forms.winograd), 8);
+      const Tensor wanted = outputs_of(forms.direct, forms.inputs).at("y");
+      EXPECT_TRUE(close(outputs_of(forms.winograd, forms.inputs, false).at("y"), wanted, 1e-3));
+      EXPECT_TRUE(close(outputs_of(forms.winograd, forms.inputs).at("y"), wanted, 1e-3));
+    }
+  }
+}
+
 // The transforms of F(2x2, 3x3) are exact on integers, and cheapest for images of up to two rows and columns.
 TEST(Winograd, TilesOfTwoGiveTheSameWholeNumbers) {
   const std::vector<Image> small = {{{1, 16, 2, 2}, {16, 16, 3, 3}, padded},
@@ -143,6 +167,8 @@ TEST(Winograd, IsChosenWhereItIsLessWork) {
   EXPECT_EQ(kernels({{1, 64, 18, 18}, {64, 64, 5, 5}, {}}, cpu, false), 6);
   EXPECT_EQ(kernels(worth, cpu, false, {.operations = 1 << 20}), 1) << "the filters would be transformed on the device";
   EXPECT_EQ(kernels({{1, 3, 28, 28}, {64, 3, 3, 3}, padded}, cpu, false), 1) << "few channels";
+  EXPECT_EQ(kernels({{1, 256, 28, 28}, {256, 256, 3, 3}, dilated(2, 2)}, cpu, false), 8);
+  EXPECT_EQ(kernels({{1, 256, 14, 14}, {256, 256, 3, 3}, dilated(6, 6)}, cpu, false), 1) << "phases of 3x3 results";
   EXPECT_EQ(kernels({{1, 96, 6, 6}, {96, 96, 3, 3}, padded}, cpu, false), 6) << "one launch performs all six";
   EXPECT_EQ(kernels({{1, 16, 4, 4}, {16, 16, 3, 3}, padded}, cpu, false), 1) << "little to compute";
 }
@@ -299,7 +325,7 @@ TEST(Winograd, LeavesOtherConvolutionsAlone) {
   const Image others[] = {
       {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"strides", std::vector<int64_t>{2, 2}}}},
       {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"strides", std::vector<int64_t>{1, 2}}}},
-      {{1, 4, 8, 8}, {4, 4, 3, 3}, {{"dilations", std::vector<int64_t>{2, 2}}}},
+      {{1, 4, 20, 20}, {4, 4, 7, 7}, {{"dilations", std::vector<int64_t>{2, 2}}}},
       {{1, 4, 8, 8}, {4, 2, 3, 3}, {{"group", int64_t{2}}}},
       {{1, 4, 8, 8}, {4, 1, 3, 3}, {{"group", int64_t{4}}}, false},
       {{1, 4, 8, 8}, {4, 4, 7, 7}, {}},
