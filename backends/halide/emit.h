@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -36,6 +37,8 @@ struct EmitOptions {
   /// Names of parameters whose arrays earlier kernels of the run write: threads divide them in the same way if
   /// possible, so that each thread finds its reads in its own caches.
   std::vector<std::string> computed = {};
+
+  auto operator<=>(const EmitOptions&) const = default;
 };
 
 struct EmittedKernel {

@@ -109,7 +109,7 @@ Result<Nothing> add_extremes(PlanKernel& kernel, Expr term, const std::map<std::
 Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
                                   uint64_t seed, std::vector<int>& order, std::vector<std::string>& objects) {
   if (!kernel.host.empty()) return host_kernel(kernel, order);
-  HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile, options.targets));
+  HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile, options.targets, options.emitted.get()));
   objects = std::move(emitted.objects);
   PlanKernel out;
   out.name = kernel.name;
@@ -225,8 +225,19 @@ std::string options_text(const CompileOptions& options) {
                      options.lower.strict ? " strict" : "", options.lower.records ? " tuned" : "", scripted);
 }
 
+Result<EmittedKernel> EmittedKernels::emit(Expr low_level, const EmitOptions& options) {
+  const auto key = std::make_pair(low_level, options);
+  {
+    std::lock_guard lock(mutex_);
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+  }
+  HOIST_TRY(EmittedKernel out, hoist::emit(low_level, options));
+  std::lock_guard lock(mutex_);
+  return known_.emplace(key, std::move(out)).first->second;
+}
+
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
-                                  const std::vector<std::string>& targets) {
+                                  const std::vector<std::string>& targets, EmittedKernels* known) {
   if (!kernel.host.empty()) {
     EmittedKernel none;
     none.source = on_host_text(kernel.host);
@@ -240,7 +251,7 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   options.native = targets;
   options.cold = kernel.cold;
   options.computed = kernel.computed;
-  auto emitted = emit(kernel.expression, options);
+  auto emitted = known ? known->emit(kernel.expression, options) : emit(kernel.expression, options);
   if (emitted && emitted->local_bytes > static_cast<uint64_t>(profile.local_memory)) {
     return Diagnostic{
         "kernel " + kernel.name,

@@ -2,7 +2,11 @@
 // To look at a single kernel, use emit_kernel, which needs no plan.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/halide/emit.h"
@@ -10,6 +14,17 @@
 #include "lowering/pipeline/lower.h"
 
 namespace hoist {
+
+/// The kernels that a process has emitted: the models of a study have most of them in common. Any threads may use it.
+class EmittedKernels {
+ public:
+  /// The same as emit(), at once for a known kernel.
+  Result<EmittedKernel> emit(Expr low_level, const EmitOptions& options);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<Expr, EmitOptions>, EmittedKernel> known_;
+};
 
 struct CompileOptions {
   LowerOptions lower;
@@ -20,6 +35,8 @@ struct CompileOptions {
   std::vector<std::string> targets = {};
   /// Suffix of every kernel name, for bundles that hold the same kernels for several sizes.
   std::string kernel_suffix;
+  /// Kernels that need not be emitted again; null if there are none.
+  std::shared_ptr<EmittedKernels> emitted = {};
   /// Called with the number of emitted kernels, from one thread at a time.
   std::function<void(size_t done, size_t all)> progress = {};
 };
@@ -29,7 +46,7 @@ std::string options_text(const CompileOptions& options);
 
 /// Emits one kernel. Errors name the kernel.
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
-                                  const std::vector<std::string>& targets = {});
+                                  const std::vector<std::string>& targets = {}, EmittedKernels* known = nullptr);
 
 /// The term of a kernel for the plan: parameters that its code does not read are replaced by zeros.
 Expr reading_only(Expr term, const std::vector<std::string>& arguments);

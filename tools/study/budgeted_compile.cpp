@@ -364,23 +364,16 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
   HOIST_TRY_VOID(scale_channels(model.program, found.factors));
   HOIST_TRY(RewrittenModel rewritten, rewrite(model.program, found.chosen, found.statistics));
   choice.chosen = found.chosen;
-  if (!study.points[0].verified)  // no run exists that a certificate could certify
-    return ChosenModel{
-        std::move(model), compile_options(studied), std::move(rewritten), {}, "", std::move(study), true};
-  choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);
-  HOIST_TRY(const bool kept, certificate_states_met(choice.certificate, options.record));
-  std::optional<Record> record;
+  ChosenModel out{std::move(model), compile_options(studied), std::move(rewritten), {}, "", study, true};
+  out.compile.emitted = out.model.options.emitted;
+  if (!study.points[0].verified) return out;  // no run exists that a certificate could certify
+  out.certificate = choice.certificate = known.decided ? known.decided->certificate : certificate_text(found);
+  HOIST_TRY(out.budget_met, certificate_states_met(choice.certificate, options.record));
   if (!found.measured.uniform.empty()) {
-    record = std::move(keeper).whole(found.measured);
-    add_choice(*record, choice);
+    out.record = std::move(keeper).whole(found.measured);
+    add_choice(*out.record, choice);
   }
-  return ChosenModel{std::move(model),
-                     compile_options(studied),
-                     std::move(rewritten),
-                     std::move(record),
-                     choice.certificate,
-                     std::move(study),
-                     kept};
+  return out;
 }
 
 }  // namespace hoist

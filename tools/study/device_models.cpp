@@ -136,6 +136,7 @@ Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions&
   compile.lower = options.lower;
   compile.check_positions = 0;
   compile.targets = options.targets;
+  compile.emitted = options.emitted;
   HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
   return open_on_device(std::move(plan), options.run);
 }
@@ -153,8 +154,10 @@ std::unique_ptr<RunnableModel> runnable_here(ModelOnDevice opened) {
 PrepareModel prepare_on_device(PrepareOptions options) {
   return [options = std::move(options)](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
     Profile profile = options.profile;
-    // Drivers of CPUs take minutes for large register tiles followed by long terms. Values do not depend on the tile.
-    if (model.only_values && !profile.gpu) profile.vector_registers = std::min<int64_t>(profile.vector_registers, 8);
+    // OpenCL drivers of CPUs take minutes for large register tiles followed by long terms. Values do not depend on the
+    // tile.
+    if (model.only_values && !profile.gpu && options.targets.empty())
+      profile.vector_registers = std::min<int64_t>(profile.vector_registers, 8);
     HOIST_TRY(LoweredModel lowered, lower_rewritten(model, options.lower, profile));
     return runnable_on_device(std::move(lowered), options, profile);
   };

@@ -22,6 +22,7 @@ struct PrepareOptions {
   LowerOptions lower;
   std::vector<std::string> targets = {};  ///< targets of native code, used instead of OpenCL
   MakeRunnable make_runnable = {};        ///< runnable_here by default
+  std::shared_ptr<EmittedKernels> emitted = std::make_shared<EmittedKernels>();  ///< of all models prepared so far
 };
 
 PrepareModel prepare_on_device(PrepareOptions options);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ir/base/stopwatch.h"
+#include "tools/base/files.h"
 #include "tools/base/terminal.h"
 #include "tools/data/npy.h"
 #include "tools/data/samples.h"

@@ -24,6 +24,35 @@ Plan unary(const std::string& operation) {
                  "(%x) from \"layer\"\noutput %y\n");
 }
 
+// Kernels of one term and name, for another device and of another name.
+TEST(EmittedKernels, AreThoseThatWouldBeEmittedAgain) {
+  const auto program = parse_program(
+      "program %two version 21\ninput %x : [64][48]f32\ndefine %y : [48][64]f32 = Transpose(%x; perm = [1, 0]) from "
+      "\"turn\"\ndefine %z : [48][64]f32 = Exp(%y) from \"exp\"\noutput %z\n");
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  const auto emitted = std::make_shared<EmittedKernels>();
+  Profile gpu;
+  gpu.gpu = true;
+  for (const Profile& profile : {Profile{}, gpu, Profile{}}) {
+    for (const char* suffix : {"", "_b", ""}) {
+      CompileOptions options;
+      options.kernel_suffix = suffix;
+      const auto lowered = lower_model(*program, {}, profile);
+      ASSERT_TRUE(lowered.ok()) << lowered.errors()[0].text();
+      const auto anew = make_plan(*lowered, options, profile);
+      options.emitted = emitted;
+      const auto known = make_plan(*lowered, options, profile);
+      ASSERT_TRUE(anew.ok() && known.ok());
+      ASSERT_EQ(anew->kernels.size(), known->kernels.size());
+      for (size_t i = 0; i < anew->kernels.size(); ++i) {
+        EXPECT_EQ(anew->kernels[i].source, known->kernels[i].source);
+        EXPECT_EQ(anew->kernels[i].global, known->kernels[i].global);
+        EXPECT_EQ(anew->kernels[i].parameters.size(), known->kernels[i].parameters.size());
+      }
+    }
+  }
+}
+
 TEST(Plan, DivisionIsExactWhereTheDeviceSaysSo) {
   EXPECT_TRUE(unary("Neg").kernels[0].tolerance.exact);
   EXPECT_FALSE(unary("Neg").kernels[0].tolerance.divides);
