@@ -332,6 +332,44 @@ void Tensor::set_integer(int64_t i, int64_t value) {
   store_element(data(), type.bits, i, scalar_ == Scalar::boolean ? value != 0 : static_cast<uint64_t>(value));
 }
 
+namespace {
+
+template <class T>
+int64_t largest_magnitude_of(const Tensor& tensor) {
+  T low = 0, high = 0;
+  const std::byte* bytes = tensor.data();
+  for (int64_t i = 0, count = tensor.size(); i < count; ++i) {
+    T value;
+    std::memcpy(&value, bytes + static_cast<size_t>(i) * sizeof(T), sizeof(T));
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  return std::max<int64_t>(high, -static_cast<int64_t>(low));
+}
+
+}  // namespace
+
+int64_t largest_magnitude(const Tensor& tensor) {
+  switch (tensor.scalar()) {  // the types of weights, whose tensors are large
+    case Scalar::i8:
+      return largest_magnitude_of<int8_t>(tensor);
+    case Scalar::u8:
+      return largest_magnitude_of<uint8_t>(tensor);
+    case Scalar::i16:
+      return largest_magnitude_of<int16_t>(tensor);
+    case Scalar::i32:
+      return largest_magnitude_of<int32_t>(tensor);
+    default:
+      break;
+  }
+  int64_t largest = 0;
+  for (int64_t i = 0, count = tensor.size(); i < count; ++i) {
+    const int64_t n = tensor.integer_at(i);
+    largest = std::max(largest, n == INT64_MIN ? INT64_MAX : std::abs(n));
+  }
+  return largest;
+}
+
 std::vector<int64_t> Tensor::as_integers() const {
   std::vector<int64_t> out(static_cast<size_t>(size()));
   for (size_t i = 0; i < out.size(); ++i) out[i] = integer_at(static_cast<int64_t>(i));

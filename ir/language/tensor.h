@@ -82,6 +82,10 @@ Tensor Tensor::of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T
   return out;
 }
 
+/// The largest magnitude of the elements of an integer tensor, at most the largest int64; 0 without elements. Elements
+/// of u64 count as int64.
+int64_t largest_magnitude(const Tensor& tensor);
+
 /// Conversion between the bits of a scalar (in the low bits of the word) and a double or an int64. Rounds half to even;
 /// f8e8m0 rounds up to the next power of two in magnitude. Values beyond the range become the largest value, or the
 /// infinity if the type has one; f4e2m1 encodes NaN as -0, f8e8m0 the infinities as NaN.

@@ -205,5 +205,19 @@ TEST(TensorDeathTest, WrongByteCountsAbort) {
   EXPECT_DEATH(Tensor(Scalar::f32, {2}).reshaped({3}), "reshape from 2 elements to 3");
 }
 
+TEST(Tensor, LargestMagnitudeIsOfIntegersOfAnyType) {
+  const auto largest = [](Scalar scalar, const std::vector<int64_t>& values) {
+    return largest_magnitude(Tensor::of(scalar, {static_cast<int64_t>(values.size())}, values));
+  };
+  EXPECT_EQ(largest(Scalar::i8, {3, -128, 127}), 128);
+  EXPECT_EQ(largest(Scalar::u8, {3, 255, 0}), 255);
+  EXPECT_EQ(largest(Scalar::i16, {-32768, 5}), 32768);
+  EXPECT_EQ(largest(Scalar::i32, {INT32_MIN, 7}), int64_t{1} << 31);
+  EXPECT_EQ(largest(Scalar::i64, {INT64_MIN, 7}), INT64_MAX);
+  EXPECT_EQ(largest(Scalar::i4, {-8, 7, 1}), 8);
+  EXPECT_EQ(largest(Scalar::boolean, {0, 1}), 1);
+  EXPECT_EQ(largest(Scalar::i8, {}), 0);
+}
+
 }  // namespace
 }  // namespace hoist

@@ -442,13 +442,8 @@ std::optional<Known> Forms::known_value(Syn s) const {
     return whole ? Known(tensor->integer_at(0)) : Known(tensor->float_at(0));
   }
   if (!whole) return std::nullopt;
-  int64_t largest = 0;
-  for (int64_t i = 0; i < tensor->size(); ++i) {
-    const int64_t n = tensor->integer_at(i);
-    largest = std::max(largest, n == INT64_MIN ? INT64_MAX : std::abs(n));
-  }
-  if (s->text == "zeros") return int64_t{largest == 0};
-  return s->text == "largest" ? std::optional<Known>(largest) : std::nullopt;
+  if (s->text == "zeros") return int64_t{largest_magnitude(*tensor) == 0};
+  return s->text == "largest" ? std::optional<Known>(largest_magnitude(*tensor)) : std::nullopt;
 }
 
 std::optional<Known> Forms::known(Elaborator& elaborator, Syn s) const {
