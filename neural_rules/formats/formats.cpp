@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 
 namespace hoist {
@@ -119,11 +120,15 @@ double predicted_noise(const ValueFormat& format, const ValueStatistics& statist
   return format.block != 0 ? statistics.block_noise : predicted_noise(grid_of(format, statistics), statistics);
 }
 
-double block_step(double largest) { return std::ldexp(1.0, std::ilogb(std::max(largest, least_block_magnitude)) - 6); }
+double block_step(double largest) {
+  constexpr uint64_t exponent_bits = 0x7FF0000000000000;
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(std::max(largest, least_block_magnitude)) & exponent_bits) / 64;
+}
 
 double rounded_in_block(double step, double x) {
-  const Range numbers = integers_of(Scalar::i8);
-  return std::clamp(std::nearbyint(x / step), numbers.low, numbers.high) * step;
+  static const Range numbers = integers_of(Scalar::i8);
+  constexpr double digits = 0x1.8p52;  // beyond 2^52 a double has no fractional digits
+  return std::clamp((x / step + digits) - digits, numbers.low, numbers.high) * step;
 }
 
 }  // namespace hoist

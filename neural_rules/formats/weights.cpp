@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "ir/base/cancellation.h"
 #include "neural_rules/formats/formats.h"
 
 namespace hoist {
@@ -52,11 +53,22 @@ class Numbers {
     high_ = range.high;
   }
 
-  double nearest(const Step& step, double w) const {
-    const double x = w / step.scale;
-    if (is_float_) return float_from_bits(scalar_, bits_from_float(scalar_, x));
-    const auto zero = static_cast<double>(step.zero_point);
-    return to_even(std::clamp(x, low_ - zero, high_ - zero)) + zero;
+  /// The nearest numbers, less the zero point: weight i has steps[i * stride].
+  void nearest(std::span<const float> weights, const Step* steps, int64_t stride, double* out) const {
+    if (is_float_) {
+      for (size_t i = 0; i < weights.size(); ++i, steps += stride)
+        out[i] = float_from_bits(scalar_, bits_from_float(scalar_, weights[i] / static_cast<double>(steps->scale)));
+      return;
+    }
+    for (size_t i = 0, end = 0; i < weights.size(); steps += stride) {  // the inner loop has a constant step
+      const double scale = steps->scale, zero = static_cast<double>(steps->zero_point);
+      const double low = low_ - zero, high = high_ - zero;
+      for (end = stride == 0 ? weights.size() : i + 1; i < end; ++i)
+        out[i] = to_even(std::clamp(weights[i] / scale, low, high));
+    }
+  }
+  uint64_t bits_of(double number) const {
+    return is_float_ ? bits_from_float(scalar_, number) : static_cast<uint64_t>(static_cast<int64_t>(number));
   }
 
  private:
@@ -64,6 +76,24 @@ class Numbers {
   bool is_float_;
   double low_ = 0, high_ = 0;
 };
+
+// Calls f(first weight, numbers, index, step of the index) with the nearest numbers of runs of weights, as
+// ScaleLayout::for_each_run does.
+template <class F>
+void for_each_rounded(const ScaleLayout& layout, const Numbers& numbers, std::span<const float> weights,
+                      const std::vector<Step>& steps, F f) {
+  constexpr int64_t most = 256;  // numbers that stay in the first-level cache
+  std::array<double, most> rounded;
+  layout.for_each_run(static_cast<int64_t>(weights.size()), [&](int64_t weight, int64_t run, int64_t at, int64_t step) {
+    for (int64_t done = 0; done < run; done += most) {
+      const auto count = static_cast<size_t>(std::min(most, run - done));
+      const int64_t first = weight + done, index = at + done * step;
+      numbers.nearest(weights.subspan(static_cast<size_t>(first), count), &steps[static_cast<size_t>(index)], step,
+                      rounded.data());
+      f(first, std::span<const double>(rounded.data(), count), index, step);
+    }
+  });
+}
 
 std::vector<Range> ranges_of(std::span<const float> weights, const ScaleLayout& layout) {
   std::vector<Range> ranges(static_cast<size_t>(layout.count));
@@ -90,15 +120,18 @@ std::vector<Step> choose_steps(const WeightFormat& format, std::span<const float
   const Numbers numbers(format);
   std::vector<double> least(best.size(), INFINITY);
   for (double share : shares) {
+    cancellation_point();
     const std::vector<Step> steps = steps_for(format, ranges, share);
     std::vector<double> error(steps.size());
-    layout.for_each(static_cast<int64_t>(weights.size()), [&](int64_t i, int64_t index) {
-      const auto at = static_cast<size_t>(index);
-      const double w = weights[static_cast<size_t>(i)];
-      const double n = numbers.nearest(steps[at], w) - static_cast<double>(steps[at].zero_point);
-      const double difference = n * steps[at].scale - w;
-      error[at] += difference * difference;
-    });
+    for_each_rounded(layout, numbers, weights, steps,
+                     [&](int64_t first, std::span<const double> rounded, int64_t index, int64_t step) {
+                       for (size_t i = 0; i < rounded.size(); ++i, index += step) {
+                         const auto at = static_cast<size_t>(index);
+                         const double difference =
+                             rounded[i] * steps[at].scale - weights[static_cast<size_t>(first) + i];
+                         error[at] += difference * difference;
+                       }
+                     });
     for (size_t at = 0; at < steps.size(); ++at) {
       if (error[at] >= least[at]) continue;
       least[at] = error[at];
@@ -164,12 +197,19 @@ PackedWeights pack_weights(const Product& product, const Tensor& weights, const 
     }
   }
   const Numbers numbers(format);
+  const int bits = row(format.scalar).bits;
+  std::byte* stored = packed.numbers.data();
   std::vector<float> values(exact.size());
-  packed.layout.for_each(weights.size(), [&](int64_t i, int64_t at) {
-    const double n = numbers.nearest(steps[static_cast<size_t>(at)], exact[static_cast<size_t>(i)]);
-    packed.numbers.set_float(i, n);
-    values[static_cast<size_t>(i)] = static_cast<float>(packed.scales.empty() ? n : packed.value_at(at, n));
-  });
+  for_each_rounded(packed.layout, numbers, exact, steps,
+                   [&](int64_t first, std::span<const double> rounded, int64_t index, int64_t step) {
+                     for (size_t i = 0; i < rounded.size(); ++i, index += step) {
+                       const Step& of = steps[static_cast<size_t>(index)];
+                       const auto weight = static_cast<size_t>(first) + i;
+                       store_element(stored, bits, static_cast<int64_t>(weight),
+                                     numbers.bits_of(rounded[i] + static_cast<double>(of.zero_point)));
+                       values[weight] = static_cast<float>(rounded[i] * of.scale);
+                     }
+                   });
   packed.values = Tensor::of_floats(weights.shape(), values);
   return packed;
 }

@@ -37,6 +37,10 @@ struct ScaleLayout {
   /// Calls f(weight, index(weight)) for all `weights` in order, without a division per weight.
   template <class F>
   void for_each(int64_t weights, F f) const;
+  /// Calls f(first weight, number of weights, index of the first weight, step of the index from weight to weight: 0 or
+  /// 1) for runs of adjacent weights, in order.
+  template <class F>
+  void for_each_run(int64_t weights, F f) const;
 };
 ScaleLayout layout_of(const Product& product, const WeightFormat& format);
 
@@ -62,13 +66,28 @@ int64_t byte_size(const PackedWeights& packed);
 
 template <class F>
 void ScaleLayout::for_each(int64_t weights, F f) const {
-  const int64_t width = block == 0 ? 1 : block, step = block == 0 ? 0 : 1;
+  for_each_run(weights, [&](int64_t weight, int64_t run, int64_t index, int64_t step) {
+    for (int64_t i = 0; i < run; ++i) f(weight + i, index + i * step);
+  });
+}
+
+template <class F>
+void ScaleLayout::for_each_run(int64_t weights, F f) const {
+  const int64_t width = block == 0 ? 1 : block;
   for (int64_t weight = 0; weight < weights;) {
+    if (inner == 1 && block == 0) {
+      f(weight, extent, 0, 1);
+      weight += extent;
+      continue;
+    }
     for (int64_t begin = 0; begin < extent; begin += width) {
-      const int64_t first = index(weight);
-      for (int64_t along = begin; along < std::min(begin + width, extent); ++along) {
-        for (int64_t i = 0; i < inner; ++i, ++weight) f(weight, first + i * step);
+      const int64_t first = index(weight), end = std::min(begin + width, extent);
+      if (inner == 1) {
+        f(weight, end - begin, first, 0);
+        weight += end - begin;
+        continue;
       }
+      for (int64_t along = begin; along < end; ++along, weight += inner) f(weight, inner, first, block == 0 ? 0 : 1);
     }
   }
 }

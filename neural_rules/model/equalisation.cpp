@@ -218,30 +218,65 @@ std::vector<double> smoothquant_factors(const ValueStatistics& input, const std:
   return factor;
 }
 
+// The weights of a contraction by input channel and output channel, which many factors are tried with.
+struct ChannelWeights {
+  size_t outputs = 0, groups = 1, inputs = 0;  ///< inputs of a group
+  double taps = 1;                             ///< number of weights between an input and an output
+  std::vector<double> squares;                 ///< sums by input channel
+  std::vector<float> largest;                  ///< magnitudes [outputs][inputs]
+
+  size_t first_input(size_t output) const { return output / (outputs / groups) * inputs; }
+};
+
+ChannelWeights by_channels(const Program& program, const Product& product) {
+  const Tensor& weights = program.constants.at(product.weights);
+  ChannelWeights out;
+  out.outputs = static_cast<size_t>(product.channels());
+  out.groups = static_cast<size_t>(product.groups);
+  out.inputs = static_cast<size_t>(product.shape[product.sum_axis]);
+  out.squares.resize(static_cast<size_t>(input_channels(product)));
+  out.largest.resize(out.outputs * out.inputs);
+  const int64_t count = weights.size();
+  out.taps = static_cast<double>(count) / static_cast<double>(out.largest.size());
+  for (int64_t i = 0; i < count; ++i) {
+    const auto c = static_cast<size_t>(input_channel(product, i));
+    const auto o = static_cast<size_t>(output_channel(product, i));
+    const auto w = static_cast<float>(weights.float_at(i));
+    out.squares[c] += static_cast<double>(w) * w;
+    float& largest = out.largest[o * out.inputs + c - out.first_input(o)];
+    largest = std::max(largest, std::abs(w));
+  }
+  return out;
+}
+
 // The error of rounding to 8 bits at the contractions' outputs if channels are multiplied by the factors: step^2 / 12
 // of the activation, propagated through the weights, and of each output channel's weights, propagated through the
 // activation.
-double rounding_cost(const Program& program, const std::vector<Product>& products, const ValueStatistics& input,
+double rounding_cost(const std::vector<ChannelWeights>& products, const ValueStatistics& input,
                      const std::vector<double>& factor) {
   double low = 0, high = 0;
+  std::vector<double> inverses, squares;
   for (size_t c = 0; c < factor.size(); ++c) {
     low = std::min(low, input.channels[c].low * factor[c]);
     high = std::max(high, input.channels[c].high * factor[c]);
+    inverses.push_back(1 / factor[c]);
+    squares.push_back(input.channels[c].mean_square * factor[c] * factor[c]);
   }
   const double step = (high - low) / 255;
   double cost = 0;
-  for (const Product& product : products) {
-    const Tensor& weights = program.constants.at(product.weights);
-    std::vector<double> largest(static_cast<size_t>(product.channels())), power(largest.size());
-    for (int64_t i = 0; i < weights.size(); ++i) {
-      const auto c = static_cast<size_t>(input_channel(product, i));
-      const auto o = static_cast<size_t>(output_channel(product, i));
-      const double w = weights.float_at(i) / factor[c];
-      cost += step * step / 12 * w * w;
-      largest[o] = std::max(largest[o], std::abs(w));
-      power[o] += input.channels[c].mean_square * factor[c] * factor[c];
+  for (const ChannelWeights& weights : products) {
+    for (size_t c = 0; c < factor.size(); ++c)
+      cost += step * step / 12 * weights.squares[c] * inverses[c] * inverses[c];
+    for (size_t o = 0; o < weights.outputs; ++o) {
+      const float* of_output = weights.largest.data() + o * weights.inputs;
+      const size_t first = weights.first_input(o);
+      double largest = 0, power = 0;
+      for (size_t c = 0; c < weights.inputs; ++c) {
+        largest = std::max(largest, of_output[c] * inverses[first + c]);
+        power += squares[first + c];
+      }
+      cost += std::pow(largest / 127, 2) / 12 * power * weights.taps;
     }
-    for (size_t o = 0; o < largest.size(); ++o) cost += std::pow(largest[o] / 127, 2) / 12 * power[o];
   }
   return cost;
 }
@@ -317,18 +352,24 @@ std::optional<std::vector<double>> best_smoothquant(const Program& program, cons
                                                     const ValueStatistics& input, double share) {
   if (static_cast<int64_t>(input.channels.size()) != at.channels || at.images != (input.channel_axis == 1))
     return std::nullopt;
+  std::vector<ChannelWeights> products;
   std::vector<double> largest(input.channels.size());
   for (const Product& product : at.consumers) {
-    const auto own = largest_weights(program.constants.at(product.weights), at.channels, product, input_channel);
-    for (size_t c = 0; c < own.size(); ++c) largest[c] = std::max(largest[c], own[c]);
+    const ChannelWeights& weights = products.emplace_back(by_channels(program, product));
+    for (size_t o = 0; o < weights.outputs; ++o) {
+      for (size_t c = 0; c < weights.inputs; ++c) {
+        double& most = largest[weights.first_input(o) + c];
+        most = std::max<double>(most, weights.largest[o * weights.inputs + c]);
+      }
+    }
   }
   const std::vector<double> as_is(largest.size(), 1);
   std::optional<std::vector<double>> best;
-  const double before = rounding_cost(program, at.consumers, input, as_is);
+  const double before = rounding_cost(products, input, as_is);
   double least = before;
   for (int i = 1; i <= alphas; ++i) {
     std::vector<double> factor = smoothquant_factors(input, largest, static_cast<double>(i) / alphas);
-    const double cost = rounding_cost(program, at.consumers, input, factor);
+    const double cost = rounding_cost(products, input, factor);
     if (cost >= least || cost > share * before) continue;
     least = cost;
     best = std::move(factor);
