@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/base/cancellation.h"
 #include "ir/base/seeded.h"
-#include "neural_rules/model/flow.h"
 #include "neural_rules/rewrite/splice.h"
 
 namespace hoist {
@@ -28,14 +28,14 @@ Result<SiteRule> rewrite_alone(const Program& program, const std::vector<Site>& 
   return out;
 }
 
-std::vector<std::string> points_of(const Program& program, const Site& site,
+std::vector<std::string> points_of(const std::vector<ValueFamily>& families, const Site& site,
                                    const std::vector<const SiteRule*>& rules) {
   if (site.kind != SiteKind::value) return {site.value};
   std::set<std::string> read;
   for (const SiteRule* rule : rules) {
     for (const ChangedInput& input : rule->change.inputs) read.insert(input.before);
   }
-  for (const ValueFamily& family : value_families(program, flow_of(program))) {
+  for (const ValueFamily& family : families) {
     if (family.name != site.value) continue;
     const auto is_read = [&](const std::string& source) { return read.count(source) != 0; };
     if (std::all_of(family.sources.begin(), family.sources.end(), is_read)) return family.sources;
@@ -83,8 +83,10 @@ class VariantMaker {
   }
 
   Result<MultiVariantProgram> of_noise(const std::vector<double>& scales) {
+    const std::vector<ValueFamily> families = value_families(program_, flow_of(program_));
     for (size_t site = 0; site < sites_.size(); ++site) {
-      for (const std::string& point : points_of(program_, sites_[site], rules_at(rules_, site)))
+      cancellation_point();
+      for (const std::string& point : points_of(families, sites_[site], rules_at(rules_, site)))
         add_noise(site, point, scales[site]);
     }
     for (const NoiseInput& noise : out_.noises) add_input({noise_name(noise.shape), Scalar::f32, noise.shape});
@@ -236,13 +238,13 @@ class VariantMaker {
 // The operands of the sum of squared differences: the unchanged value and the value under the rule.
 using Pair = std::pair<std::string, std::string>;
 
-std::vector<Pair> pairs_of(Splice& splice, const Program& program, const Site& site, const SiteRule& rule,
-                           std::map<std::string, std::string>& functions) {
+std::vector<Pair> pairs_of(Splice& splice, const std::vector<ValueFamily>& families, const Site& site,
+                           const SiteRule& rule, std::map<std::string, std::string>& functions) {
   const std::string prefix = site.key() + " " + rule.rule + ": ";
   const auto as_it_is = [](const std::string& value) { return value; };
   std::vector<Pair> out;
   if (site.kind == SiteKind::value) {
-    const std::vector<std::string> points = points_of(program, site, {&rule});
+    const std::vector<std::string> points = points_of(families, site, {&rule});
     const auto is_at_point = [&](const ChangedInput& input) {
       return std::find(points.begin(), points.end(), input.before) != points.end();
     };
@@ -322,12 +324,14 @@ Result<LocalErrors> make_local_errors(const Program& program, const std::vector<
   Splice splice(program);
   splice.program().outputs.clear();
   splice.program().extents.clear();
+  const std::vector<ValueFamily> families = value_families(program, flow_of(program));
   for (const SiteRule& rule : rules) {
+    cancellation_point();
     const std::string name = "error of " + sites[rule.site].key() + " " + rule.rule;
     int64_t elements = 0;
     std::string sum;
     size_t count = 0;
-    for (const auto& [before, after] : pairs_of(splice, program, sites[rule.site], rule, out.model.functions)) {
+    for (const auto& [before, after] : pairs_of(splice, families, sites[rule.site], rule, out.model.functions)) {
       const std::string part = name + " " + std::to_string(count++);
       splice.add({part + " difference", "Sub", "", {}, {after, before}, {part + " difference"}});
       splice.add({part, "ReduceSumSquare", "", {{"keepdims", int64_t{0}}}, {part + " difference"}, {part}});

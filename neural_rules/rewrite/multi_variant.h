@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "neural_rules/model/flow.h"
 #include "neural_rules/rewrite/difference.h"
 #include "neural_rules/rewrite/rewrite_model.h"
 
@@ -38,7 +39,9 @@ Result<SiteRule> rewrite_alone(const Program& program, const std::vector<Site>& 
                                const std::string& rule, const Assignment& needs, const Statistics& statistics);
 
 /// The values at which a site's rules take effect: the layer's output, or the arrays that are stored in the format.
-std::vector<std::string> points_of(const Program& program, const Site& site, const std::vector<const SiteRule*>& rules);
+/// `families` are all of the program.
+std::vector<std::string> points_of(const std::vector<ValueFamily>& families, const Site& site,
+                                   const std::vector<const SiteRule*>& rules);
 
 /// The inputs of a multi-variant program after the model's own.
 struct SwitchInput {
