@@ -201,6 +201,11 @@ const ProductScheme* find_scheme(std::string_view rule) {
   return found != nullptr && found->product ? &*found->product : nullptr;
 }
 
+bool multiplies_integers(std::string_view rule) {
+  const ProductScheme* scheme = find_scheme(rule);
+  return scheme != nullptr && scheme->activation != ActivationUse::as_is;
+}
+
 const ValueFormat* find_value_format(std::string_view rule) {
   const NeuralRule* found = find_neural_rule(rule);
   return found != nullptr && found->stored ? &*found->stored : nullptr;

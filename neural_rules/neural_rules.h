@@ -85,6 +85,8 @@ const NeuralRule* find_neural_rule(std::string_view name);  ///< null if there i
 /// The scheme or format of the rule of that name; null if the rule is unknown or of another kind.
 const ProductScheme* find_scheme(std::string_view rule);
 const ValueFormat* find_value_format(std::string_view rule);
+/// True for rules whose contractions multiply and add integers.
+bool multiplies_integers(std::string_view rule);
 /// True if values under the rule are stored in the form that integer contractions with this input type read: numbers of
 /// the type with one scale per tensor.
 bool gives(std::string_view rule, Scalar input);

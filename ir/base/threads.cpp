@@ -1,6 +1,7 @@
 #include "ir/base/threads.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -30,6 +31,14 @@ void run_in_threads(unsigned most, const std::function<void()>& work) {
   guarded();
   for (std::thread& thread : others) thread.join();
   if (first) std::rethrow_exception(first);
+}
+
+void for_each_in_threads(size_t count, const std::function<void(size_t)>& piece) {
+  std::atomic<size_t> next = 0;
+  const auto most = static_cast<unsigned>(std::min<size_t>(count, std::thread::hardware_concurrency()));
+  run_in_threads(most, [&] {
+    for (size_t i; (i = next++) < count;) piece(i);
+  });
 }
 
 }  // namespace hoist

@@ -2,6 +2,7 @@
 // a thread cannot be created, the others do its work.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 namespace hoist {
@@ -9,5 +10,8 @@ namespace hoist {
 /// Calls `work` in this thread and in others and waits for all: one call per core, at most `most` in total. `work` has
 /// to take pieces of the task until none is left. Rethrows the first exception after all calls have ended.
 void run_in_threads(unsigned most, const std::function<void()>& work);
+
+/// Calls `piece` once for each number below `count`, in any order, with one thread per core.
+void for_each_in_threads(size_t count, const std::function<void(size_t)>& piece);
 
 }  // namespace hoist

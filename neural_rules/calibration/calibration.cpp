@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <set>
 #include <span>
 
@@ -160,6 +161,12 @@ struct Calibrator::State {
   std::set<std::string> inputs;                                        // inputs of the model
   std::set<std::string> last_channel;                                  // values from matrix_inputs()
   std::map<std::string, std::map<std::string, PatchMoments>> patches;  // moments by value and layer
+  std::mutex mutex;                                                    // of `values`, not of its elements
+
+  Collected& collected(const std::string& value) {
+    const std::lock_guard lock(mutex);
+    return values[value];
+  }
 
   int64_t axis(const std::string& value) const { return last_channel.count(value) != 0 ? -1 : 1; }
 };
@@ -183,7 +190,7 @@ bool Calibrator::collect_second_moments(const Program& program, const std::strin
 
 Result<Nothing> Calibrator::observe_min_max(const std::string& value, const Tensor& tensor) {
   if (!is_counted(tensor)) return Nothing{};
-  Collected& collected = state_->values[value];
+  Collected& collected = state_->collected(value);
   ChannelLayout layout = layout_of(tensor, state_->axis(value));
   if (collected.count == 0) collected.min_max.resize(static_cast<size_t>(layout.channels));
   if (collected.min_max.size() != static_cast<size_t>(layout.channels)) collected.varies = true;
@@ -213,7 +220,7 @@ Result<Nothing> Calibrator::observe_min_max(const std::string& value, const Tens
 
 Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tensor) {
   if (!is_counted(tensor)) return Nothing{};
-  Collected& collected = state_->values[value];
+  Collected& collected = state_->collected(value);
   const ChannelLayout layout =
       collected.varies ? ChannelLayout{1, tensor.size(), false} : layout_of(tensor, state_->axis(value));
   if (collected.min_max.size() != static_cast<size_t>(layout.channels))
@@ -247,7 +254,9 @@ Result<Nothing> Calibrator::observe(const std::string& value, const Tensor& tens
                       "both passes need the same data"};
   }
   if (layout.has_channels) collected.block_errors += block_errors(numbers, tensor.size(), layout, units);
-  for (auto& [layer, patches] : state_->patches[value]) HOIST_TRY_VOID(patches.add(tensor, exponent));
+  if (const auto found = state_->patches.find(value); found != state_->patches.end()) {
+    for (auto& [layer, patches] : found->second) HOIST_TRY_VOID(patches.add(tensor, exponent));
+  }
   return Nothing{};
 }
 

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
+#include <optional>
 
 #include "ir/base/cancellation.h"
 #include "ir/base/stopwatch.h"
+#include "ir/base/threads.h"
 #include "neural_rules/calibration/site_statistics.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/formats/formats.h"
@@ -46,6 +49,7 @@ class RuleFinder {
     options_.progress("preparing calibration", share_of_study(StudyPart::calibrating, 0, 1));
     CalibrationWatch watch;
     watch.seconds = options_.calibration_seconds;
+    watch.seconds_left = options_.seconds_left;
     watch.progress = [&](size_t done, size_t all) {
       options_.progress(fmt::format("calibrating: run {} of {}, over {} samples", done, all, samples_.count),
                         share_of_study(StudyPart::calibrating, done, all));
@@ -65,6 +69,8 @@ class RuleFinder {
       out_.notes.push_back(fmt::format("calibrated on the first {} of {} samples: the time limit allows no more",
                                        out_.samples, samples_.count));
     }
+    if (calibrated.unscaled)
+      out_.notes.emplace_back("channels are not rescaled: the time limit allows no second calibration");
     if (!out_.factors.empty())
       out_.notes.push_back(
           fmt::format("the channels of {} values are rescaled to fit 8 bits better", out_.factors.size()));
@@ -75,7 +81,7 @@ class RuleFinder {
 
   Result<Nothing> find_rules(const CandidateRules& candidates) {
     const std::vector<std::vector<WeighedRule>> weighed =
-        weigh_rules(program_, out_.sites, candidates, out_.statistics);
+        weigh_rules(program_, out_.sites, candidates, out_.statistics, options_.out_of_time);
     drop_second_moments(out_.statistics);
     out_.may_stay = candidates.may_stay;
     for (size_t i = 0; i < out_.sites.size(); ++i) {
@@ -89,7 +95,7 @@ class RuleFinder {
       studied.sensitivity = studied.time = studied.accumulated_error = std::nan("");
       out_.studied.push_back(std::move(studied));
     }
-    HOIST_TRY_VOID(add_candidates(weighed));
+    add_candidates(weighed);
     const std::vector<std::vector<size_t>> consumers = consumer_sites(program_, out_.sites);
     for (size_t i = 0; i < consumers.size(); ++i) {
       for (size_t consumer : consumers[i]) out_.studied[i].successors.push_back(out_.sites[consumer].key());
@@ -98,24 +104,47 @@ class RuleFinder {
     return Nothing{};
   }
 
-  // The first rule of every site is prepared before the second one of any: if the time ends, a uniform-precision
-  // baseline still has a rule at every site.
-  Result<Nothing> add_candidates(const std::vector<std::vector<WeighedRule>>& weighed) {
+  // Integer contractions come first, as in the uniform-precision baselines, and the first rule of every site before the
+  // second one of any: if the time ends, a baseline still has a rule at every site.
+  void add_candidates(const std::vector<std::vector<WeighedRule>>& weighed) {
     size_t most = 0;
     for (const std::vector<WeighedRule>& rules : weighed) most = std::max(most, rules.size());
+    std::vector<Proposed> proposed;
     for (size_t i = 0; i < most; ++i) {
       for (size_t site = 0; site < weighed.size(); ++site) {
-        if (i >= weighed[site].size()) continue;
-        cancellation_point();
-        HOIST_TRY_VOID(add_candidate(site, weighed[site][i], out_.studied[site]));
+        if (i < weighed[site].size()) proposed.push_back({site, &weighed[site][i], std::nullopt});
       }
     }
+    std::stable_partition(proposed.begin(), proposed.end(),
+                          [](const Proposed& each) { return multiplies_integers(each.rule->candidate.rule); });
+    std::mutex mutex;
+    for_each_in_threads(proposed.size(), [&](size_t i) {
+      cancellation_point();
+      const size_t site = proposed[i].site;
+      const WeighedRule* rule = proposed[i].rule;
+      if (!rule->kept) return;
+      {
+        const std::lock_guard lock(mutex);
+        if (options_.out_of_time() && out_.may_stay[site]) return;
+      }
+      proposed[i].prepared =
+          rewrite_alone(program_, out_.sites, site, rule->candidate.rule, rule->candidate.needs, out_.statistics);
+    });
+    for (Proposed& each : proposed) add_candidate(each);
     std::stable_sort(out_.rules.begin(), out_.rules.end(),
                      [](const SiteRule& a, const SiteRule& b) { return a.site < b.site; });
-    return Nothing{};
   }
 
-  Result<Nothing> add_candidate(size_t site, const WeighedRule& weighed, StudySite& studied) {
+  // A rule at a site; nothing is prepared for a rule that is not kept, or if the time is over.
+  struct Proposed {
+    size_t site = 0;
+    const WeighedRule* rule = nullptr;
+    std::optional<Result<SiteRule>> prepared;
+  };
+
+  void add_candidate(Proposed& proposed) {
+    const WeighedRule& weighed = *proposed.rule;
+    StudySite& studied = out_.studied[proposed.site];
     Candidate described;
     described.rule = weighed.candidate.rule;
     described.bytes = weighed.bytes;
@@ -125,15 +154,14 @@ class RuleFinder {
     described.cost_class = weighed.cost_class;
     described.stands = weighed.kept;
     describe_clip(described, studied);
-    if (weighed.kept && options_.out_of_time() && out_.may_stay[site]) {
+    if (weighed.kept && !proposed.prepared) {
       described.stands = false;
       ++late_;
     } else if (weighed.kept) {
-      auto rule =
-          rewrite_alone(program_, out_.sites, site, weighed.candidate.rule, weighed.candidate.needs, out_.statistics);
+      Result<SiteRule>& rule = *proposed.prepared;
       if (!rule) {
         out_.notes.push_back(studied.site.key() + ": " + weighed.candidate.rule + ": " + rule.errors()[0].text());
-        return Nothing{};
+        return;
       }
       rule->cost_class = weighed.cost_class;
       described.clipped_share = rule->use.clipped_share;
@@ -141,7 +169,6 @@ class RuleFinder {
       out_.rules.push_back(std::move(*rule));
     }
     studied.candidates.push_back(std::move(described));
-    return Nothing{};
   }
 
   // Integer contractions do not clip: their input is a value with its own format.

@@ -44,6 +44,8 @@ struct SensitivityOptions {
   double calibration_seconds = std::numeric_limits<double>::infinity();
   /// Time for rounding weights with data (rounding_plan.h); layers that do not fit are not rounded with data.
   double rounding_seconds = 60;
+  /// Until everything has to be finished (CalibrationWatch).
+  std::function<double()> seconds_left = [] { return std::numeric_limits<double>::infinity(); };
   uint64_t seed = 1;
   Preferences preferences;
   DeviceArithmetic device = {};

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "ir/base/stopwatch.h"
+#include "ir/base/threads.h"
 #include "ir/text/parse/near_miss.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/neural_rules.h"
@@ -12,9 +14,29 @@
 namespace hoist {
 namespace {
 
-Result<Nothing> observe(Calibrator& calibrator, const std::string& value, const Tensor& tensor, bool min_max) {
-  return min_max ? calibrator.observe_min_max(value, tensor) : calibrator.observe(value, tensor);
-}
+// The values of one run, each once.
+class Observed {
+ public:
+  void add(const std::string& value, const Tensor& tensor) {
+    if (names_.insert(value).second) values_.push_back({value, &tensor});
+  }
+  Result<Nothing> pass_to(Calibrator& calibrator, bool min_max) const {
+    std::vector<Diagnostics> problems(values_.size());
+    for_each_in_threads(values_.size(), [&](size_t i) {
+      const auto& [name, tensor] = values_[i];
+      const auto done = min_max ? calibrator.observe_min_max(name, *tensor) : calibrator.observe(name, *tensor);
+      if (!done) problems[i] = done.errors();
+    });
+    for (Diagnostics& problem : problems) {
+      if (!problem.empty()) return std::move(problem);
+    }
+    return Nothing{};
+  }
+
+ private:
+  std::set<std::string> names_;
+  std::vector<std::pair<std::string, const Tensor*>> values_;
+};
 
 // Outputs after the model's own are copies of values.
 const std::string& seen_value(const Program& program, size_t output, size_t own) {
@@ -112,10 +134,10 @@ Result<Statistics> statistics_of(const Program& program, const std::vector<Site>
       const std::vector<Tensor>& inputs = samples.runs[run];
       HOIST_TRY(const std::vector<Tensor> outputs, runnable->run(inputs));
       if (min_max) seen({outputs.begin(), outputs.begin() + static_cast<std::ptrdiff_t>(own)});
-      for (size_t i = 0; i < inputs.size(); ++i)
-        HOIST_TRY_VOID(observe(calibrator, program.inputs[i].first, inputs[i], min_max));
-      for (size_t i = 0; i < outputs.size(); ++i)
-        HOIST_TRY_VOID(observe(calibrator, seen_value(model.program, i, own), outputs[i], min_max));
+      Observed observed;
+      for (size_t i = 0; i < inputs.size(); ++i) observed.add(program.inputs[i].first, inputs[i]);
+      for (size_t i = 0; i < outputs.size(); ++i) observed.add(seen_value(model.program, i, own), outputs[i]);
+      HOIST_TRY_VOID(observed.pass_to(calibrator, min_max));
       // The first run may include the start of a device, so it is not timed.
       if (passes.done == std::min<size_t>(1, passes.runs - 1)) {
         const size_t count = passes.all / passes.runs;
@@ -139,8 +161,10 @@ Result<CalibratedProgram> calibrate(const Program& program, const std::vector<Si
   Passes passes;
   passes.runs = samples.runs.size();
   passes.all = passes.runs * (scaling == ChannelScaling::off ? 2 : 4);
+  const Stopwatch stopwatch;
   HOIST_TRY(out.statistics, statistics_of(program, sites, samples, prepare, plan, seen, watch, passes));
-  out.factors = channel_factors(program, out.statistics, scaling);
+  out.unscaled = scaling == ChannelScaling::automatic && watch.seconds_left() < 2 * stopwatch.seconds();
+  if (!out.unscaled) out.factors = channel_factors(program, out.statistics, scaling);
   if (!out.factors.empty()) {
     HOIST_TRY_VOID(scale_channels(out.program, out.factors));
     const auto unseen = [](const std::vector<Tensor>&) {};

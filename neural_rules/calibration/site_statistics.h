@@ -18,12 +18,16 @@ struct CalibratedProgram {
   ChannelFactors factors;  ///< the factors; empty if the program is unchanged
   Statistics statistics;   ///< statistics of that program
   size_t runs = 0;         ///< number of samples used for calibration, from the first on
+  bool unscaled = false;   ///< there was no time to scale channels
 };
 
-/// The time limit of calibration, and its observer.
+/// The time limits of calibration, and its observer.
 struct CalibrationWatch {
   double seconds =
       std::numeric_limits<double>::infinity();  ///< approximate time limit; only as many samples are used as fit
+  /// Until everything has to be finished. An automatic choice scales channels only if another calibration and a changed
+  /// model, which takes about as long, fit.
+  std::function<double()> seconds_left = [] { return std::numeric_limits<double>::infinity(); };
   std::function<void(size_t done, size_t all)> progress = [](size_t, size_t) {};  ///< runs of the model, all passes
 };
 

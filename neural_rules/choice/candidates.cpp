@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <mutex>
+#include <optional>
 
 #include "ir/base/cancellation.h"
+#include "ir/base/threads.h"
 #include "neural_rules/formats/formats.h"
 #include "neural_rules/formats/product_weights.h"
 #include "neural_rules/model/flow.h"
@@ -228,27 +231,58 @@ void match_needs(const std::vector<Site>& sites, std::vector<std::vector<Weighed
   }
 }
 
+WeighedRule sized(const Program& program, const Site& site, const CandidateRule& candidate) {
+  const Weight weight = weight_of(program, site, candidate.rule);
+  return {candidate, std::nan(""), weight.bytes, weight.cost_class, true};
+}
+
+struct WeighTask {
+  size_t site = 0;
+  const CandidateRule* candidate = nullptr;
+  std::optional<WeighedRule> weighed = {};
+
+  // Noise of values follows from their histograms.
+  bool packs_weights(const std::vector<Site>& sites) const { return sites[site].kind == SiteKind::product; }
+};
+
 }  // namespace
 
 std::vector<std::vector<WeighedRule>> weigh_rules(const Program& program, const std::vector<Site>& sites,
-                                                  const CandidateRules& candidates, const Statistics& statistics) {
-  std::vector<std::vector<WeighedRule>> out(sites.size());
+                                                  const CandidateRules& candidates, const Statistics& statistics,
+                                                  const std::function<bool()>& out_of_time) {
+  std::vector<WeighTask> tasks;
   for (size_t i = 0; i < sites.size(); ++i) {
-    for (const CandidateRule& candidate : candidates.rules[i]) {
-      cancellation_point();  // this packs weights and takes long
-      WeighedRule weighed{candidate, std::nan(""), 0, "", true};
-      if (sites[i].kind != SiteKind::function) {
-        const auto noise = predicted_noise(program, sites[i], *find_neural_rule(candidate.rule), statistics);
-        if (!noise) continue;
-        weighed.predicted_noise = *noise;
-      }
-      const Weight weight = weight_of(program, sites[i], candidate.rule);
-      weighed.bytes = weight.bytes;
-      weighed.cost_class = weight.cost_class;
-      out[i].push_back(std::move(weighed));
+    for (const CandidateRule& candidate : candidates.rules[i]) tasks.push_back({i, &candidate});
+  }
+  std::vector<WeighTask*> order;
+  for (WeighTask& task : tasks) order.push_back(&task);
+  std::stable_partition(order.begin(), order.end(), [&](const WeighTask* task) {
+    return !task->packs_weights(sites) || multiplies_integers(task->candidate->rule);
+  });
+  std::mutex mutex;
+  for_each_in_threads(order.size(), [&](size_t i) {
+    cancellation_point();
+    WeighTask& task = *order[i];
+    const Site& site = sites[task.site];
+    WeighedRule weighed = sized(program, site, *task.candidate);
+    const auto is_late = [&] {
+      const std::lock_guard lock(mutex);
+      return task.packs_weights(sites) && candidates.may_stay[task.site] && out_of_time();
+    };
+    if (site.kind != SiteKind::function && !is_late()) {
+      const auto noise = predicted_noise(program, site, *find_neural_rule(task.candidate->rule), statistics);
+      if (!noise) return;
+      weighed.predicted_noise = *noise;
     }
-    keep_least_noise(out[i]);
-    drop_blocks(out[i]);
+    task.weighed = std::move(weighed);
+  });
+  std::vector<std::vector<WeighedRule>> out(sites.size());
+  for (WeighTask& task : tasks) {
+    if (task.weighed) out[task.site].push_back(std::move(*task.weighed));
+  }
+  for (std::vector<WeighedRule>& rules : out) {
+    keep_least_noise(rules);
+    drop_blocks(rules);
   }
   match_needs(sites, out);
   return out;

@@ -4,6 +4,7 @@
 // Among rules of equal cost at a site, the rule with the least predicted noise represents all of them.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -45,8 +46,10 @@ struct WeighedRule {
 
 /// By site, in the order of the candidates. Rules that store the same number of bits and compute alike cost the same;
 /// the rule with the least predicted noise represents them. Blocks of values are kept only if no smaller format is as
-/// accurate. Rules whose statistics are missing are left out.
-std::vector<std::vector<WeighedRule>> weigh_rules(const Program& program, const std::vector<Site>& sites,
-                                                  const CandidateRules& candidates, const Statistics& statistics);
+/// accurate. Rules whose statistics are missing are left out. Once the time is over, rules for contractions, whose
+/// weights have to be packed, have no prediction, if their site may stay unchanged; integer contractions come first.
+std::vector<std::vector<WeighedRule>> weigh_rules(
+    const Program& program, const std::vector<Site>& sites, const CandidateRules& candidates,
+    const Statistics& statistics, const std::function<bool()>& out_of_time = [] { return false; });
 
 }  // namespace hoist

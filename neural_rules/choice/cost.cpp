@@ -29,11 +29,7 @@ std::vector<Kind> kinds_of(const Sensitivity& sensitivity) {
         out.push_back({rule.cost_class, rule.rule});
     }
   }
-  const auto multiplies_integers = [](const Kind& kind) {
-    const ProductScheme* scheme = find_scheme(kind.name);
-    return scheme != nullptr && scheme->activation != ActivationUse::as_is;
-  };
-  std::stable_partition(out.begin(), out.end(), multiplies_integers);
+  std::stable_partition(out.begin(), out.end(), [](const Kind& kind) { return multiplies_integers(kind.name); });
   return out;
 }
 

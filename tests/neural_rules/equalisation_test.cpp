@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "neural_rules/calibration/site_statistics.h"
 #include "neural_rules/rewrite/rewrite_model.h"
 #include "tests/neural_rules/calibrated_model.h"
+#include "tests/neural_rules/evaluated_model.h"
 
 namespace hoist {
 namespace {
@@ -107,6 +109,22 @@ TEST(SmoothQuant, KeepsTheModelAndHelpsQuantisation) {
     return measured_error(m, rewrite(m.program, integers, m.statistics)->program, "both");
   };
   EXPECT_LT(error(calibrated(program, 6, 5)), 0.5 * error(model));
+}
+
+// Scaled channels have to be calibrated again.
+TEST(SmoothQuant, IsLeftOutWithoutTimeForAnotherCalibration) {
+  const Program program = outlier_model();
+  const Samples samples = normal_samples(program, 6, 5);
+  for (const double seconds : {1e9, 0.0}) {
+    CalibrationWatch watch;
+    watch.seconds_left = [&] { return seconds; };
+    const auto found = calibrate(
+        program, find_sites(program), samples, evaluated_models(), {}, ChannelScaling::automatic,
+        [](const std::vector<Tensor>&) {}, watch);
+    ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+    EXPECT_EQ(found->unscaled, seconds == 0);
+    EXPECT_EQ(found->factors.empty(), seconds == 0);
+  }
 }
 
 TEST(SmoothQuant, NeedsStatisticsOfChannels) {

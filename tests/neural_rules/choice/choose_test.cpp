@@ -144,6 +144,28 @@ TEST(Sensitivity, LocalErrorsAreMeasuredWhereTheFormatIsRead) {
   }
 }
 
+// Predictions for contractions pack their weights.
+TEST(Candidates, ContractionsHaveNoPredictionOnceTheTimeIsOver) {
+  ModelBuilder b(3);
+  b.input("x", {1, 64, 6, 6});
+  b.layer("Conv", "free", {"x", b.constant("w1", {64, 64, 1, 1}, 0.1)});
+  b.layer("Conv", "pinned", {"free", b.constant("w2", {64, 64, 1, 1}, 0.1)});
+  const CalibratedModel model = calibrated(b.finish({"pinned"}), 4, 7);
+  const std::vector<Site> sites = find_sites(model.program);
+  const auto preferences = parse_preferences("pin pinned w8\n", "preferences");
+  ASSERT_TRUE(preferences.ok());
+  const auto candidates = candidate_rules(model.program, sites, *preferences, {});
+  ASSERT_TRUE(candidates.ok()) << candidates.errors()[0].text();
+  const auto rules = weigh_rules(model.program, sites, *candidates, model.statistics, [] { return true; });
+  for (size_t i = 0; i < sites.size(); ++i) {
+    for (const WeighedRule& rule : rules[i]) {
+      SCOPED_TRACE(sites[i].key() + " " + rule.candidate.rule);
+      EXPECT_EQ(std::isnan(rule.predicted_noise), sites[i].key() == "product free");
+      EXPECT_GT(rule.bytes, 0);
+    }
+  }
+}
+
 TEST(Candidates, BlocksAreKeptWhereNoSmallerFormatIsAsClose) {
   ModelBuilder b(3);
   b.input("x", {1, 64, 6, 6});
