@@ -31,7 +31,9 @@ constexpr double uniform_share = 0.5, error_share = 0.75, proposal_share = 0.9;
 constexpr double most_turns = 8;
 // Rules are prepared until this share of the time limit has passed, or after a slow calibration for this share of the
 // rest; the others are left out.
-constexpr double rules_share = 0.35, rules_share_of_rest = 0.2;
+constexpr double rules_share = 0.35, rules_share_of_rest = 0.3;
+// Shares of the seconds that are left once calibration and a changed model are compiled.
+constexpr double calibration_share = 0.35, rounding_share = 0.2;
 // A uniform-precision baseline that takes longer than this share is dropped.
 constexpr double latest_uniform_share = 0.7, latest_proposal_share = 0.95;
 
@@ -122,8 +124,13 @@ class Chooser {
       // Calibration takes at least as long as the reference, and is useless if no time is left for a changed model.
       const double seconds = options_.seconds_until(1) - reference_seconds_;
       if (seconds < reference_seconds_) return Nothing{};
-      HOIST_TRY(const bool has, within(seconds, [this]() -> Result<Nothing> {
+      HOIST_TRY(const bool has, within(seconds, [this, seconds]() -> Result<Nothing> {
                   SensitivityOptions timed = options_.sensitivity;
+                  // Calibration and the first changed model are compiled like the reference.
+                  const double rest = seconds - reference_seconds_;
+                  timed.calibration_seconds = std::min(timed.calibration_seconds, calibration_share * rest);
+                  timed.rounding_seconds = std::min(timed.rounding_seconds, rounding_share * rest);
+                  timed.seconds_left = [this] { return options_.seconds_until(1) - reference_seconds_; };
                   timed.out_of_time = [this, end = 0.0]() mutable {
                     const double spent = options_.spent();
                     if (end == 0) end = std::max(rules_share, spent + rules_share_of_rest * (1 - spent));
@@ -398,7 +405,7 @@ class Chooser {
       if (options_.objective != Objective::time || !verifier_->can_halve()) return Nothing{};
       const size_t one = chosen_by(Verifier::Rounds::first_half), other = chosen_by(Verifier::Rounds::second_half);
       verifier_->set_times(Verifier::Rounds::all);
-      if (one == other) return Nothing{};
+      if (one == other && choice().is_clear()) return Nothing{};
       seconds *= 2;
       const double most = std::min(most_turns * options_.least_timing_seconds, options_.timing_seconds);
       if (!options_.stopped() && taken + seconds <= most && seconds < options_.seconds_until(1)) continue;
@@ -415,8 +422,7 @@ class Chooser {
   // If the halves of the rounds choose points with different times, the machine was busy in one of them.
   void describe_unsteady(size_t one, size_t other) {
     const StudyPoint &a = verifier_->points[one], &b = verifier_->points[other];
-    constexpr double same = 0.05;  // a tiny share of the time limit
-    if (std::abs(a.time.value - b.time.value) <= same * std::max(a.time.value, b.time.value)) return;
+    if (std::abs(a.time.value - b.time.value) <= same_time * std::max(a.time.value, b.time.value)) return;
     unsteady_ = fmt::format(
         "this machine is too busy to time runs: one half of the rounds chooses {} ({} a run, {} to {}), the other {} "
         "({}, {} to {}); another run may choose differently",

@@ -63,6 +63,19 @@ double PointChoice::cost_of(const StudyPoint& point) const {
 }
 
 size_t PointChoice::best(bool keeping) const {
+  const std::optional<size_t> found = least(keeping);
+  if (!found) return 0;
+  return keeping && settings.objective == Objective::time ? most_accurate_besides(*found) : *found;
+}
+
+bool PointChoice::is_clear() const {
+  const std::optional<size_t> cheapest = least(true);
+  if (!cheapest) return true;
+  const StudyPoint &chosen = verifier.points[best(true)], &fastest = verifier.points[*cheapest];
+  return !fastest.is_timed() || chosen.time.value <= (1 + same_time) * fastest.time.value;
+}
+
+std::optional<size_t> PointChoice::least(bool keeping) const {
   size_t out = 0;
   bool found = allowed(verifier.points[0]);
   for (size_t i = 1; i < verifier.points.size(); ++i) {
@@ -74,7 +87,7 @@ size_t PointChoice::best(bool keeping) const {
     out = i;
     found = true;
   }
-  return keeping && found && settings.objective == Objective::time ? most_accurate_besides(out) : out;
+  return found ? std::optional(out) : std::nullopt;
 }
 
 size_t PointChoice::most_accurate_besides(size_t cheapest) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "neural_rules/choice/choose.h"
@@ -9,6 +10,9 @@
 #include "neural_rules/choice/verification.h"
 
 namespace hoist {
+
+/// Times that differ by less are the same to a user.
+inline constexpr double same_time = 0.05;
 
 /// A view of a study; all members outlive it.
 struct PointChoice {
@@ -30,12 +34,16 @@ struct PointChoice {
   bool has_choice() const;
   /// The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) if there is none.
   size_t best(bool keeping) const;
+  /// False if a point is faster by more than same_time than the chosen one, but their intervals overlap: more runs
+  /// could tell.
+  bool is_clear() const;
 
  private:
+  std::optional<size_t> least(bool keeping) const;
   /// Points without a time cannot be compared with timed ones.
   bool competes(size_t point) const;
   double cost_of(const StudyPoint& point) const;
-  /// If the intervals of two points' times overlap, it is unknown which is faster.
+  /// If the intervals of two points' times overlap, it is unknown which is faster, and the more accurate one is taken.
   size_t most_accurate_besides(size_t cheapest) const;
 };
 
