@@ -185,7 +185,7 @@ TEST(Pixels, WhatDoesNotFitIsSaid) {
   for (const size_t rows : {size_t{0}, size_t{1} << 40, std::numeric_limits<size_t>::max()}) {
     bad = good;
     bad.rows = rows;
-    EXPECT_THAT(problem_of(how, bad), HasSubstr("are taken"));
+    EXPECT_THAT(problem_of(how, bad), HasSubstr("expected 1 to"));
   }
   bad.data = nullptr;
   EXPECT_EQ(problem_of(how, bad), "no pixels given");

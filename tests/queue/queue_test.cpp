@@ -279,7 +279,8 @@ TEST_F(QueueTest, JobsOfAnotherVersionOrDeviceAreRefused) {
   EXPECT_THAT(answer_to(job).refused.front().what, HasSubstr("dance is not a kind of job"));
   EXPECT_THAT(answer_to("{", queue::hash_of("{")).refused.front().what, HasSubstr("not a JSON object"));
   job = queue::new_job("evaluate", device());
-  EXPECT_THAT(answer_to(queue::print(job), std::string(32, '0')).refused.front().what, HasSubstr("another name"));
+  EXPECT_THAT(answer_to(queue::print(job), std::string(32, '0')).refused.front().what,
+              HasSubstr("a name that differs from the name of its content"));
 }
 
 TEST_F(QueueTest, WhoAsksIsToldWhyNobodyAnswers) {

@@ -111,7 +111,7 @@ TEST(Report, SummaryNamesPointsSitesAndTheBudget) {
   EXPECT_THAT(text, HasSubstr("budget top1=0.5% met"));
   EXPECT_THAT(text, HasSubstr("* front 6"));
   EXPECT_THAT(text, HasSubstr("21 of 24 sites changed"));
-  EXPECT_THAT(text, HasSubstr("note: calibration data are training pictures"));
+  EXPECT_THAT(text, HasSubstr("note: calibration data are training images"));
   made.study.budget_met = false;
   text = summary_text(made.study);
   EXPECT_THAT(text, HasSubstr("budget top1=0.5% not met; best point is front 6"));

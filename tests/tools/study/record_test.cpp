@@ -279,7 +279,7 @@ TEST(RecordText, ChangedTextIsRefused) {
   EXPECT_THAT(error(replaced(text, "\"format\"", "\"fromat\"")), HasSubstr("has no format"));
   EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":\"much\"")),
               HasSubstr("high of statistics 0 is not a number"));
-  EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":1e999")), HasSubstr("no record"));
+  EXPECT_THAT(error(replaced(text, "\"high\":1.5", "\"high\":1e999")), HasSubstr("is not a record"));
   EXPECT_THAT(error(replaced(text, "[2,1]", "[2,-1]")), HasSubstr("list of counts"));
   EXPECT_THAT(error(replaced(text, "[2,1]", "[2,1.5]")), HasSubstr("list of counts"));
   EXPECT_THAT(error(replaced(text, "[2,1]", "[2,9]")), HasSubstr("histogram"));
