@@ -81,7 +81,7 @@ class RuleFinder {
 
   Result<Nothing> find_rules(const CandidateRules& candidates) {
     const std::vector<std::vector<WeighedRule>> weighed =
-        weigh_rules(program_, out_.sites, candidates, out_.statistics, options_.out_of_time);
+        weigh_rules(program_, out_.sites, candidates, out_.statistics, options_.predictions_over);
     drop_second_moments(out_.statistics);
     out_.may_stay = candidates.may_stay;
     for (size_t i = 0; i < out_.sites.size(); ++i) {
@@ -108,31 +108,42 @@ class RuleFinder {
   // second one of any: if the time ends, a baseline still has a rule at every site.
   void add_candidates(const std::vector<std::vector<WeighedRule>>& weighed) {
     size_t most = 0;
-    for (const std::vector<WeighedRule>& rules : weighed) most = std::max(most, rules.size());
-    std::vector<Proposed> proposed;
+    std::vector<std::vector<Proposed>> proposed(weighed.size());
+    for (size_t site = 0; site < weighed.size(); ++site) {
+      for (const WeighedRule& rule : weighed[site]) proposed[site].push_back({site, &rule, std::nullopt});
+      most = std::max(most, proposed[site].size());
+    }
+    std::vector<std::vector<Proposed*>> by_site(weighed.size());
+    std::vector<Proposed*> order;
+    for (size_t site = 0; site < weighed.size(); ++site) {
+      for (Proposed& each : proposed[site]) by_site[site].push_back(&each);
+      std::stable_partition(by_site[site].begin(), by_site[site].end(), [](const Proposed* each) {
+        return each->rule->kept && multiplies_integers(each->rule->candidate.rule);
+      });
+    }
     for (size_t i = 0; i < most; ++i) {
-      for (size_t site = 0; site < weighed.size(); ++site) {
-        if (i < weighed[site].size()) proposed.push_back({site, &weighed[site][i], std::nullopt});
+      for (const std::vector<Proposed*>& rules : by_site) {
+        if (i < rules.size()) order.push_back(rules[i]);
       }
     }
-    std::stable_partition(proposed.begin(), proposed.end(),
-                          [](const Proposed& each) { return multiplies_integers(each.rule->candidate.rule); });
     std::mutex mutex;
-    for_each_in_threads(proposed.size(), [&](size_t i) {
+    bool over = false;
+    for_each_in_threads(order.size(), [&](size_t i) {
       cancellation_point();
-      const size_t site = proposed[i].site;
-      const WeighedRule* rule = proposed[i].rule;
+      const size_t site = order[i]->site;
+      const WeighedRule* rule = order[i]->rule;
       if (!rule->kept) return;
       {
         const std::lock_guard lock(mutex);
-        if (options_.out_of_time() && out_.may_stay[site]) return;
+        over = over || options_.out_of_time();
+        if (over && out_.may_stay[site]) return;
       }
-      proposed[i].prepared =
+      order[i]->prepared =
           rewrite_alone(program_, out_.sites, site, rule->candidate.rule, rule->candidate.needs, out_.statistics);
     });
-    for (Proposed& each : proposed) add_candidate(each);
-    std::stable_sort(out_.rules.begin(), out_.rules.end(),
-                     [](const SiteRule& a, const SiteRule& b) { return a.site < b.site; });
+    for (std::vector<Proposed>& rules : proposed) {
+      for (Proposed& each : rules) add_candidate(each);
+    }
   }
 
   // A rule at a site; nothing is prepared for a rule that is not kept, or if the time is over.

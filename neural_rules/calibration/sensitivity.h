@@ -53,8 +53,9 @@ struct SensitivityOptions {
   std::function<void(const std::string& text, double share)> progress = [](const std::string&, double) {};
   std::function<bool()> out_of_time = [] {
     return false;
-  };                                       ///< when true, the remaining errors are predicted instead of measured
-  std::function<void()> measured = [] {};  ///< called after each measurement that takes long
+  };  ///< when true, the remaining errors are predicted instead of measured
+  std::function<bool()> predictions_over = [] { return false; };  ///< when true, no more weights are packed for them
+  std::function<void()> measured = [] {};                         ///< called after each measurement that takes long
 };
 
 /// Errors refer to all outputs of the model (compare_runs).

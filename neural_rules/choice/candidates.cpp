@@ -260,14 +260,16 @@ std::vector<std::vector<WeighedRule>> weigh_rules(const Program& program, const 
     return !task->packs_weights(sites) || multiplies_integers(task->candidate->rule);
   });
   std::mutex mutex;
+  bool over = false;
   for_each_in_threads(order.size(), [&](size_t i) {
     cancellation_point();
     WeighTask& task = *order[i];
     const Site& site = sites[task.site];
     WeighedRule weighed = sized(program, site, *task.candidate);
     const auto is_late = [&] {
+      if (!task.packs_weights(sites) || !candidates.may_stay[task.site]) return false;
       const std::lock_guard lock(mutex);
-      return task.packs_weights(sites) && candidates.may_stay[task.site] && out_of_time();
+      return over = over || out_of_time();
     };
     if (site.kind != SiteKind::function && !is_late()) {
       const auto noise = predicted_noise(program, site, *find_neural_rule(task.candidate->rule), statistics);

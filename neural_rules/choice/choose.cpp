@@ -131,11 +131,14 @@ class Chooser {
                   timed.calibration_seconds = std::min(timed.calibration_seconds, calibration_share * rest);
                   timed.rounding_seconds = std::min(timed.rounding_seconds, rounding_share * rest);
                   timed.seconds_left = [this] { return options_.seconds_until(1) - reference_seconds_; };
-                  timed.out_of_time = [this, end = 0.0]() mutable {
-                    const double spent = options_.spent();
-                    if (end == 0) end = std::max(rules_share, spent + rules_share_of_rest * (1 - spent));
-                    return spent > end;
+                  double begin = 0;  // after calibration
+                  const auto is_over = [&](double share) {
+                    if (begin == 0) begin = options_.spent();
+                    return options_.spent() >
+                           std::max(share * rules_share, begin + share * rules_share_of_rest * (1 - begin));
                   };
+                  timed.predictions_over = [&] { return is_over(0.5); };
+                  timed.out_of_time = [&] { return is_over(1); };
                   HOIST_TRY(sensitivity_, find_rules(program_, calibration_, prepare_, timed));
                   return Nothing{};
                 }));
