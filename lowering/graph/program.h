@@ -23,7 +23,7 @@ struct FoldingBudget {
   /// Calls, casts and selections, and moved elements. Winograd's transform of 512 filters of 2048 channels has 1.2
   /// billion and takes half a second on one core.
   int64_t operations = 8'000'000'000;
-  int64_t bytes = int64_t{4} << 30;    ///< bytes of all results together, and of the temporaries of each evaluation
+  int64_t bytes = int64_t{4} << 30;  ///< bytes of all results together, and of the temporaries of each evaluation
 
   bool operator==(const FoldingBudget&) const = default;
 };

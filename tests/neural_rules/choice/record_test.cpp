@@ -101,7 +101,10 @@ TEST(Record, StatisticsThatDoNotFit) {
   EXPECT_THAT(with([](auto& of) { of.low = NAN; }), ElementsAre(HasSubstr("from nan to 2")));
   EXPECT_THAT(with([](auto& of) { of.channels[0].low = -2; }), ElementsAre(HasSubstr("channel outside")));
   EXPECT_THAT(with([](auto& of) { of.histogram = {1, 4}; }), ElementsAre(HasSubstr("counts more than its")));
-  EXPECT_THAT(with([](auto& of) { of.histogram = {~uint64_t{0}, 4}; }), ElementsAre(HasSubstr("more than its 4 elements")));
+  EXPECT_THAT(with([](auto& of) {
+                of.histogram = {~uint64_t{0}, 4};
+              }),
+              ElementsAre(HasSubstr("more than its 4 elements")));
   EXPECT_THAT(with([](auto& of) { of.count = -1; }), testing::Contains(HasSubstr("-1 elements")));
   EXPECT_THAT(with([](auto& of) { of.zeros = 5; }), ElementsAre(HasSubstr("5 zeros among 4 elements")));
   EXPECT_THAT(with([](auto& of) { of.zeros = -1; }), ElementsAre(HasSubstr("-1 zeros")));
