@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/properties/properties.h"
 #include "lowering/cost/launch_cost.h"
 #include "lowering/rules/rules.h"
 #include "lowering/terms/terms.h"
@@ -31,7 +30,7 @@ constexpr WinogradForm winograd_forms[] = {
 };
 
 // Costs in multiply-adds of the same duration. element_cost: transform, write and read back one element of the tiles or
-// of the products; the first number is for elements that fit in the caches of one or two cores, the second for more.
+// of the products, if all elements fit in the caches of one or two cores (first number), and otherwise (second number).
 // weight_cost: read one element of a transformed filter from the caches, and from memory. The first is about 5 on one
 // Zen 5 core; it is larger on two cores, which share a small stencil better than the three short kernels, and in PoCL's
 // code. For bytes it is 14 to 17. The others were measured on two Zen 4 cores: 50, 3 and 7. On two Xeon cores (Emerald
@@ -161,16 +160,12 @@ std::vector<WinogradChoice> undilated_choices(Expr term, const Profile& profile,
   return out;
 }
 
-// The arguments of dilated_phases for a convolution [n][o][h][w]: its windows slide along columns last.
-RuleArguments phases_of(Expr convolution) {
-  std::vector<int64_t> dilations;
-  any_node(convolution, [&](Expr e) {
-    if (e->pattern == Pattern::slide) dilations.push_back(e->sizes[2].value());
-    return false;
-  });
-  HOIST_CHECK(dilations.size() == 2, "windows of images have two dimensions");
-  const std::vector<int64_t> shape = shape_of(convolution->type);
-  const int64_t down = dilations[1], across = dilations[0];
+// The arguments of dilated_phases for a convolution [n][o][h][w] of images [n][c][...] with windows of this size. They
+// follow from the shapes; the rule applies only if they are the dilations.
+RuleArguments phases_of(Expr convolution, int64_t window) {
+  const std::vector<int64_t> shape = shape_of(convolution->type), image = shape_of(convolution->children[1]->type);
+  const auto dilation = [&](size_t d) { return std::max<int64_t>((image[d] - shape[d]) / (window - 1), 1); };
+  const int64_t down = dilation(2), across = dilation(3);
   return {{"p", down},
           {"q", across},
           {"i", round_up(shape[2], down) - shape[2]},
@@ -216,15 +211,17 @@ std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, 
   Rewriter rewriter(lowering_rules(), term);
   for (const Path& place : rewriter.places_of_form(dilated_phases)) {
     const Expr convolution = at(term, place);
-    const RuleArguments phases = phases_of(convolution);
-    if (!rewriter.apply(dilated_phases, place, phases)) continue;
-    out = undilated_choices(rewriter.term(), profile, fused, may_round);
-    for (WinogradChoice& choice : out) {
-      choice.phases = phases;
-      choice.dilated = place;
-      add_phases(choice, convolution, profile, fused);
+    for (const int64_t window : {3, 5}) {
+      const RuleArguments phases = phases_of(convolution, window);
+      if (!rewriter.apply(dilated_phases, place, phases)) continue;
+      out = undilated_choices(rewriter.term(), profile, fused, may_round);
+      for (WinogradChoice& choice : out) {
+        choice.phases = phases;
+        choice.dilated = place;
+        add_phases(choice, convolution, profile, fused);
+      }
+      return out;
     }
-    return out;
   }
   return out;
 }
