@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace hoist {
@@ -33,12 +35,23 @@ void run_in_threads(unsigned most, const std::function<void()>& work) {
   if (first) std::rethrow_exception(first);
 }
 
-void for_each_in_threads(size_t count, const std::function<void(size_t)>& piece) {
+void for_each_in_threads(size_t count, const std::function<void(size_t)>& piece, unsigned most) {
   std::atomic<size_t> next = 0;
-  const auto most = static_cast<unsigned>(std::min<size_t>(count, std::thread::hardware_concurrency()));
-  run_in_threads(most, [&] {
+  run_in_threads(static_cast<unsigned>(std::min<size_t>(count, most)), [&] {
     for (size_t i; (i = next++) < count;) piece(i);
   });
+}
+
+std::function<bool()> latched(std::function<bool()> condition) {
+  struct State {
+    std::mutex mutex;
+    bool is_true = false;
+  };
+  return [condition = std::move(condition), state = std::make_shared<State>()] {
+    const std::lock_guard lock(state->mutex);
+    state->is_true = state->is_true || condition();
+    return state->is_true;
+  };
 }
 
 }  // namespace hoist

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "ir/base/cancellation.h"
@@ -126,18 +125,12 @@ class RuleFinder {
         if (i < rules.size()) order.push_back(rules[i]);
       }
     }
-    std::mutex mutex;
-    bool over = false;
+    const auto is_over = latched(options_.out_of_time);
     for_each_in_threads(order.size(), [&](size_t i) {
       cancellation_point();
       const size_t site = order[i]->site;
       const WeighedRule* rule = order[i]->rule;
-      if (!rule->kept) return;
-      {
-        const std::lock_guard lock(mutex);
-        over = over || options_.out_of_time();
-        if (over && out_.may_stay[site]) return;
-      }
+      if (!rule->kept || (is_over() && out_.may_stay[site])) return;
       order[i]->prepared =
           rewrite_alone(program_, out_.sites, site, rule->candidate.rule, rule->candidate.needs, out_.statistics);
     });

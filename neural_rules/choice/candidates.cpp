@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <mutex>
 #include <optional>
 
 #include "ir/base/cancellation.h"
@@ -259,19 +258,14 @@ std::vector<std::vector<WeighedRule>> weigh_rules(const Program& program, const 
   std::stable_partition(order.begin(), order.end(), [&](const WeighTask* task) {
     return !task->packs_weights(sites) || multiplies_integers(task->candidate->rule);
   });
-  std::mutex mutex;
-  bool over = false;
+  const auto is_over = latched(out_of_time);
   for_each_in_threads(order.size(), [&](size_t i) {
     cancellation_point();
     WeighTask& task = *order[i];
     const Site& site = sites[task.site];
     WeighedRule weighed = sized(program, site, *task.candidate);
-    const auto is_late = [&] {
-      if (!task.packs_weights(sites) || !candidates.may_stay[task.site]) return false;
-      const std::lock_guard lock(mutex);
-      return over = over || out_of_time();
-    };
-    if (site.kind != SiteKind::function && !is_late()) {
+    const bool is_late = task.packs_weights(sites) && candidates.may_stay[task.site] && is_over();
+    if (site.kind != SiteKind::function && !is_late) {
       const auto noise = predicted_noise(program, site, *find_neural_rule(task.candidate->rule), statistics);
       if (!noise) return;
       weighed.predicted_noise = *noise;

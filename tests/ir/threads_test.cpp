@@ -25,5 +25,14 @@ TEST(Threads, AnExceptionOfAPieceReachesTheCaller) {
   EXPECT_THROW(for_each_in_threads(100, work), std::runtime_error);
 }
 
+TEST(Threads, ALatchedConditionIsNotCalledAfterItWasTrue) {
+  int calls = 0;
+  const auto condition = latched([&] { return ++calls == 3; });
+  EXPECT_FALSE(condition());
+  EXPECT_FALSE(condition());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(condition());
+  EXPECT_EQ(calls, 3);
+}
+
 }  // namespace
 }  // namespace hoist
