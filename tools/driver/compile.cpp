@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <map>
 #include <mutex>
@@ -288,26 +287,22 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   std::vector<std::vector<std::string>> objects(count);
   Diagnostics problems;
   std::mutex mutex;
-  std::atomic<size_t> next = 0;
   size_t done = 0;
-  auto work = [&] {
-    for (size_t i; (i = next++) < count;) {
-      cancellation_point();
-      const Stopwatch one;
-      auto compiled =
-          compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i], objects[i]);
-      if (compiled)
-        spdlog::debug("kernel {}: {} bytes of source, {:.3f} s", compiled->name, compiled->source.size(),
-                      one.seconds());
-      std::lock_guard lock(mutex);
-      if (options.progress) options.progress(++done, count);
-      if (compiled)
-        kernels[i] = std::move(*compiled);
-      else
-        problems.insert(problems.end(), compiled.errors().begin(), compiled.errors().end());
-    }
+  const auto compile = [&](size_t i) {
+    cancellation_point();
+    const Stopwatch one;
+    auto compiled =
+        compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i], objects[i]);
+    if (compiled)
+      spdlog::debug("kernel {}: {} bytes of source, {:.3f} s", compiled->name, compiled->source.size(), one.seconds());
+    std::lock_guard lock(mutex);
+    if (options.progress) options.progress(++done, count);
+    if (compiled)
+      kernels[i] = std::move(*compiled);
+    else
+      problems.insert(problems.end(), compiled.errors().begin(), compiled.errors().end());
   };
-  run_in_threads(4, work);
+  for_each_in_threads(count, compile, 4);
   if (!problems.empty()) {
     std::sort(problems.begin(), problems.end(),
               [](const Diagnostic& a, const Diagnostic& b) { return a.text() < b.text(); });
