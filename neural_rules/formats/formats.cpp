@@ -127,8 +127,7 @@ double block_step(double largest) {
 
 double rounded_in_block(double step, double x) {
   static const Range numbers = integers_of(Scalar::i8);
-  constexpr double digits = 0x1.8p52;  // beyond 2^52 a double has no fractional digits
-  return std::clamp((x / step + digits) - digits, numbers.low, numbers.high) * step;
+  return std::clamp(to_even(x / step), numbers.low, numbers.high) * step;
 }
 
 }  // namespace hoist

@@ -52,6 +52,12 @@ double block_step(double largest);
 /// x rounded in a block with this step: an integer multiple of the step, from -128 to 127.
 double rounded_in_block(double step, double x);
 
+/// Rounds half to even without a call, unlike nearbyint: beyond 2^52 a double has no fractional digits.
+inline double to_even(double x) {
+  constexpr double digits = 0x1.8p52;  // for either sign
+  return (x + digits) - digits;
+}
+
 /// The largest finite number of a float format.
 double largest_of(Scalar scalar);
 /// The range of an integer type of at most 32 bits.

@@ -37,12 +37,6 @@ Step step_for(const WeightFormat& format, const Range& range) {
   return step;
 }
 
-// Rounds half to even without a call, unlike nearbyint: beyond 2^52 a double has no fractional digits.
-double to_even(double x) {
-  constexpr double digits = 0x1.8p52;  // for either sign
-  return (x + digits) - digits;
-}
-
 // The representable numbers of a format, as doubles.
 class Numbers {
  public:
