@@ -82,8 +82,8 @@ Tensor Tensor::of(Scalar scalar, std::vector<int64_t> shape, const std::vector<T
   return out;
 }
 
-/// The largest magnitude of the elements of an integer tensor, at most the largest int64; 0 without elements. Elements
-/// of u64 count as int64.
+/// The largest magnitude of the elements of an integer tensor, at most the largest int64; 0 without elements. The
+/// elements of u64 are read as int64.
 int64_t largest_magnitude(const Tensor& tensor);
 
 /// Conversion between the bits of a scalar (in the low bits of the word) and a double or an int64. Rounds half to even;

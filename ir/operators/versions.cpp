@@ -280,8 +280,8 @@ Changed scale_planes(OldCall& o) {
 }
 
 // "Each dimension value of the output tensor is floor(input_dimension * scale)": positions are output positions divided
-// by the scale. The nearest element is the one at or before them where an axis grows, and the one at or after them
-// where it shrinks: the standard's case of version 10 shrinks [1, 2, 3, 4] by 0.6 to [1, 3].
+// by the scale. An axis that grows takes the element at or before the position, and an axis that shrinks the element at
+// or after it. In the standard's case of version 10, an axis of [1, 2, 3, 4] with scale 0.6 gives [1, 3].
 Changed resize_from_corner(OldCall& o) {
   if (o.call.inputs.size() == 2) o.call.inputs = {o.call.inputs[0], "", o.call.inputs[1]};
   const auto mode = o.call.attributes.find("mode");

@@ -31,8 +31,9 @@ void merge_rests(Program& program, const std::set<std::string>& values);
 /// layers is one kernel that reads each row once from memory.
 void merge_rows(Program& program);
 /// Merges a contraction, the softmax of its rows and the contraction that reads them into one kernel, if only these
-/// read the arrays between them: the kernel computes blocks of rows that stay in the cache of a core. For contractions
-/// of computed operands, as in attention: kernels of constant weights read packed weights once for all rows.
+/// read the arrays between them: the kernel computes blocks of rows that stay in the cache of a core. Only
+/// contractions of computed operands are merged, as in attention; blocks of rows would read constant weights
+/// repeatedly.
 void fuse_rows(Program& program, const Profile& profile);
 
 }  // namespace hoist

@@ -18,9 +18,9 @@ Expr concatenated(int64_t dimension, const std::vector<Expr>& arrays) {
   std::iota(first.begin(), first.end(), 0);
   std::rotate(first.begin(), first.begin() + dimension, first.begin() + dimension + 1);
   for (size_t i = 0; i < first.size(); ++i) back[static_cast<size_t>(first[i])] = static_cast<int64_t>(i);
-  std::vector<Expr> turned;
-  for (Expr array : arrays) turned.push_back(transpose(first, array));
-  return transpose(back, concat(turned));
+  std::vector<Expr> transposed;
+  for (Expr array : arrays) transposed.push_back(transpose(first, array));
+  return transpose(back, concat(transposed));
 }
 
 // The parts of a concatenation that are copied, joined to kernels.

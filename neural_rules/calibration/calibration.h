@@ -72,8 +72,7 @@ class Calibrator {
   bool collect_second_moments(const Program& program, const std::string& layer,
                               int64_t most_windows = most_sample_windows);
 
-  /// Errors: NaN or an infinity in the tensor.
-  /// Threads may observe different values at a time.
+  /// Threads may observe different values at the same time. Errors: NaN or an infinity in the tensor.
   Result<Nothing> observe_min_max(const std::string& value, const Tensor& tensor);
   /// Errors: numbers or values that did not occur in the first pass.
   Result<Nothing> observe(const std::string& value, const Tensor& tensor);
