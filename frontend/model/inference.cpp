@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <memory>
 #include <new>
 #include <set>
 #include <string>
@@ -164,10 +165,41 @@ void infer_einsum(onnx::InferenceContext& layer, const onnx::InferenceFunction& 
     plain(layer);
 }
 
+// The names of values that the nodes and results of the graph read, in graphs inside as well.
+void add_names_read(const onnx::GraphProto& graph, std::set<std::string>& names) {
+  for (const onnx::ValueInfoProto& result : graph.output()) names.insert(result.name());
+  for (const onnx::NodeProto& node : graph.node()) {
+    names.insert(node.input().begin(), node.input().end());
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_g()) add_names_read(attribute.g(), names);
+      for (const onnx::GraphProto& inner : attribute.graphs()) add_names_read(inner, names);
+    }
+  }
+}
+
+// onnx copies the types of all values around a body for each body, so a model of bodies takes quadratic time: each body
+// gets the types of those values that it reads.
+void infer_bodies(onnx::InferenceContext& layer, const onnx::InferenceFunction& plain) {
+  using onnx::shape_inference::GraphInferenceContext;
+  auto* known = dynamic_cast<onnx::shape_inference::InferenceContextImpl*>(&layer);
+  GraphInferenceContext* around = known == nullptr ? nullptr : known->graphInferenceContext_;
+  if (around == nullptr) return plain(layer);
+  std::set<std::string> names;
+  for (const auto& [name, body] : known->graphProtoAttributesByName_) add_names_read(*body, names);
+  const auto* all = around->outer_scope_value_types_by_name;
+  GraphInferenceContext::OuterScopeValueTypesMap read;
+  for (const std::string& name : names) {
+    if (const auto type = all->find(name); type != all->end()) read.insert(*type);
+  }
+  around->outer_scope_value_types_by_name = &read;
+  const std::shared_ptr<void> restored(nullptr, [&](void*) { around->outer_scope_value_types_by_name = all; });
+  plain(layer);
+}
+
 // onnx's schemas. Inference of ai.onnx.ml reads types of inputs without checking that they are known (LabelEncoder
 // after a TreeEnsembleRegressor), and that of the standard refuses a first input of unknown type, such as a result of
 // Reshape-1. Inference is skipped for such layers. MeanVarianceNormalization only has the inference of its body, whose
-// constants are f32 for every type. Ellipses of an Einsum may differ in rank.
+// constants are f32 for every type. Ellipses of an Einsum may differ in rank, and bodies read few values around them.
 class GuardedSchemas : public onnx::ISchemaRegistry {
  public:
   const onnx::OpSchema* GetSchema(const std::string& key, int newest, const std::string& domain) const override {
@@ -176,11 +208,14 @@ class GuardedSchemas : public onnx::ISchemaRegistry {
         onnx::OpSchemaRegistry::Instance()->GetSchema(key, newest, is_standard ? "" : domain);
     const bool holds_graphs = key == "If" || key == "Loop" || key == "Scan";
     const bool takes_all = is_standard && key == "MeanVarianceNormalization";
-    if (schema == nullptr || holds_graphs || (!takes_all && !schema->has_type_and_shape_inference_function()))
-      return schema;
+    if (schema == nullptr || (!takes_all && !schema->has_type_and_shape_inference_function())) return schema;
     const auto [place, fresh] = guarded_.try_emplace(schema, *schema);
-    if (fresh && takes_all) place->second.TypeAndShapeInferenceFunction(onnx::propagateShapeAndTypeFromFirstInput);
-    if (fresh && !takes_all) {
+    if (fresh && takes_all) {
+      place->second.TypeAndShapeInferenceFunction(onnx::propagateShapeAndTypeFromFirstInput);
+    } else if (fresh && holds_graphs) {
+      place->second.TypeAndShapeInferenceFunction([infer = schema->GetTypeAndShapeInferenceFunction()](
+                                                      onnx::InferenceContext& layer) { infer_bodies(layer, infer); });
+    } else if (fresh) {
       const bool is_einsum = is_standard && key == "Einsum";
       place->second.TypeAndShapeInferenceFunction([infer = schema->GetTypeAndShapeInferenceFunction(), is_standard,
                                                    is_einsum](onnx::InferenceContext& layer) {

@@ -1,6 +1,7 @@
 // Layers that hold graphs (If, Loop, Scan): calls whose attributes are programs.
 #include <gmock/gmock.h>
 
+#include <ctime>
 #include <limits>
 
 #include "frontend/model/inference.h"
@@ -379,6 +380,31 @@ TEST(Bodies, AreListedAsOperators) {
     EXPECT_EQ(use.support, Support::operation) << use.operation;
   }
   EXPECT_THAT(names, ElementsAre("Add", "If", "Mul", "Reshape"));
+}
+
+// onnx copies the types of all values around a body into it, so a body may only know the values that it reads.
+TEST(Bodies, AreReadInLinearTime) {
+  const auto seconds_of = [](int count) {
+    onnx::ModelProto model = empty_model(21);
+    add_input(model, "c", {}, onnx::TensorProto::BOOL);
+    add_input(model, "t0", {"4"});
+    for (int i = 0; i < count; ++i) {
+      const std::string before = "t" + std::to_string(i), after = "t" + std::to_string(i + 1);
+      onnx::NodeProto& node = add_node(model, "If", {"c"}, {after}, "choice" + std::to_string(i));
+      for (const char* branch : {"then_branch", "else_branch"}) {
+        onnx::GraphProto& graph = add_graph(node, branch);
+        *graph.add_node() = make_node(branch[0] == 't' ? "Neg" : "Abs", {before}, {"result"});
+        add_untyped(graph.add_output(), "result");
+      }
+    }
+    add_output(model, "t" + std::to_string(count), {"4"});
+    const std::clock_t before = std::clock();
+    const Result<Program> program = read_with_all_operators(model);
+    EXPECT_TRUE(program.ok()) << problems_of(program);
+    return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+  };
+  const double once = seconds_of(1000), four = seconds_of(4000);
+  EXPECT_LT(four, 6 * once + 0.5) << "linear in layers, with room for a busy machine";
 }
 
 }  // namespace
