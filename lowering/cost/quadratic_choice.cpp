@@ -85,6 +85,10 @@ class QuadraticSolver {
   QuadraticSolver(std::vector<ChoiceNode> nodes, int attempts)
       : nodes_(std::move(nodes)), attempts_(attempts), options_(nodes_.size(), 0) {
     for (size_t i = 0; i < nodes_.size(); ++i) waiting_.emplace(nodes_[i].edges.size(), i);
+    // A search would copy the rest of the graph for each of them, whatever their number.
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].costs.size() == 1) decide(i, 0);
+    }
   }
 
   void solve() {

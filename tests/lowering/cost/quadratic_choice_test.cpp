@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <ctime>
 #include <random>
 
 namespace hoist {
@@ -121,6 +122,27 @@ TEST(QuadraticChoice, ReducesLongChainsExactly) {
     if (i > 2 && i % 2 == 0) problem.add_edge(i - 2, i, {0, 3, 3, 0});
   }
   const QuadraticChoice::Solution found = problem.solve();
+  EXPECT_DOUBLE_EQ(found.cost, found.bound);
+  EXPECT_DOUBLE_EQ(found.cost, problem.cost(found.options));
+}
+
+// A search would copy the graph for each node that it decides; nodes of one option need none, whatever their degree.
+TEST(QuadraticChoice, DecidesNodesOfOneOptionWithoutASearch) {
+  QuadraticChoice problem;
+  std::mt19937_64 random(5);
+  std::vector<size_t> options;
+  for (size_t i = 0; i < 10000; ++i) {
+    options.push_back(i % 7 == 0 ? 2 : 1);
+    problem.add_node(std::vector<double>(options[i], static_cast<double>(random() % 9)));
+    for (size_t before = i < 6 ? 0 : i - 6; before < i; ++before) {
+      QuadraticChoice::Matrix costs(options[before] * options[i]);
+      for (double& cost : costs) cost = static_cast<double>(random() % 9);
+      problem.add_edge(before, i, costs);
+    }
+  }
+  const std::clock_t before = std::clock();
+  const QuadraticChoice::Solution found = problem.solve();
+  EXPECT_LT(static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC, 5);
   EXPECT_DOUBLE_EQ(found.cost, found.bound);
   EXPECT_DOUBLE_EQ(found.cost, problem.cost(found.options));
 }
