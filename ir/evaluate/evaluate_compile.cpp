@@ -105,7 +105,9 @@ int Compiler::bind(Frame frame) {
 
 int Compiler::value(Expr e, int env, const Path& path) {
   char here;
-  if (base_ - reinterpret_cast<uintptr_t>(&here) > usual_stack || memo_.size() > most_values) failed_ = true;
+  if (base_ - reinterpret_cast<uintptr_t>(&here) > usual_stack ||
+      memo_.size() > (reads_ == nullptr ? most_values : most_formula_values))
+    failed_ = true;
   if (failed_) return fail();
   if (e->pattern == Pattern::bound) return variable(e, env, path);
   const Place place{e, e->free == 0 ? -1 : env, scope_, path};

@@ -63,6 +63,8 @@ struct OpenLoop {
 constexpr size_t most_slots = 64;
 constexpr int64_t most_stage_elements = int64_t{1} << 28;
 constexpr size_t most_values = size_t{1} << 21;
+// Sums of sums of one row have exponentially many loops, whose costs no choice needs that exactly.
+constexpr size_t most_formula_values = size_t{1} << 16;
 constexpr size_t usual_stack = size_t{3} << 20;
 
 /// One compilation: run() returns false if only the interpreter can compute the term.
