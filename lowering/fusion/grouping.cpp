@@ -22,7 +22,8 @@ constexpr size_t enough = size_t{1} << 40;
 
 // Properties that passes need repeatedly while a term grows. They are memoised, since terms share their parts.
 struct Facts {
-  size_t nodes = 0;  // size of the tree, at most `enough`
+  size_t nodes = 0;         // size of the tree, at most `enough`
+  size_t shared_folds = 0;  // lets of folds for many elements, as often as the tree has them
   bool concatenates = false, folds = false, shares_folds = false, on_host = false;
 };
 
@@ -38,12 +39,16 @@ class TermFacts {
     for (Expr c : e->children) {
       const Facts& inner = of(c);
       out.nodes = std::min(enough, out.nodes + inner.nodes);
+      out.shared_folds = std::min(enough, out.shared_folds + inner.shared_folds);
       out.concatenates |= inner.concatenates;
       out.folds |= inner.folds;
       out.shares_folds |= inner.shares_folds;
       out.on_host |= inner.on_host;
     }
-    if (binds_for_many(e)) out.shares_folds |= of(e->children[0]).folds;
+    if (binds_for_many(e) && of(e->children[0]).folds) {
+      out.shares_folds = true;
+      out.shared_folds = std::min(enough, out.shared_folds + 1);
+    }
     return known_[e] = out;
   }
 
@@ -194,6 +199,7 @@ bool may_merge(const Definition& producer, const Definition& consumer, bool tran
 bool may_merge_rows(const Definition& producer, const Definition& consumer, TermFacts& facts) {
   const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
   if (!inner.folds || inner.concatenates || outer.concatenates || inner.on_host || outer.on_host) return false;
+  if (inner.shared_folds + outer.shared_folds >= most_shared_folds) return false;
   if (!leaf_of(producer.expression->type)->is_scalar() || !leaf_of(consumer.expression->type)->is_scalar())
     return false;
   if (!producer.weights.empty() || !consumer.weights.empty() || !stays_small(producer, consumer, facts)) return false;
