@@ -8,13 +8,28 @@
 namespace hoist {
 namespace {
 
+// The place of the value that is materialised. The clamp of an integer stays with its consumers: positions lie inside
+// arrays whatever the materialised array holds.
+Path without_clamp(Expr value, Path place) {
+  const auto is_literal = [](Expr e) { return e->pattern == Pattern::literal; };
+  while (value->pattern == Pattern::call && is_integer(value->type->scalar) &&
+         (value->function == Function::minimum || value->function == Function::maximum)) {
+    const size_t clamped = is_literal(value->children[0]) ? 1 : 0;
+    if (!is_literal(value->children[1 - clamped])) break;
+    place.push_back(static_cast<int>(clamped));
+    value = value->children[clamped];
+  }
+  return place;
+}
+
 // Lets of scalars that are results of folds and are shared by more than `most` elements.
 void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out) {
   if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && folds(e->children[0])) {
     const Type shared_by = e->children[1]->children[0]->type;
     if (leaf_of(shared_by)->is_scalar() && element_count(shape_of(shared_by)) > most) {
-      out.push_back(path);
-      out.back().push_back(0);
+      Path place = path;
+      place.push_back(0);
+      out.push_back(without_clamp(e->children[0], std::move(place)));
     }
   }
   for (size_t i = 0; i < e->children.size(); ++i) {

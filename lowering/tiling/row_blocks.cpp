@@ -33,6 +33,19 @@ bool binds_materialised_row(Expr e) {
          e->children[0]->memory == Memory::private_ && e->children[0]->type->is_array();
 }
 
+namespace {
+
+// True for lets of materialised rows around a row, none of them an array of arrays.
+bool computes_rows(Expr e) {
+  const auto is_row = [](Type type) { return type->is_array() && type->element->is_scalar(); };
+  for (; binds_materialised_row(e); e = e->children[1]->children[0]) {
+    if (!is_row(e->children[0]->type)) return false;
+  }
+  return is_row(e->type);
+}
+
+}  // namespace
+
 std::optional<RowNest> row_nest(Expr term, Path place) {
   RowNest out;
   for (;;) {
@@ -45,6 +58,7 @@ std::optional<RowNest> row_nest(Expr term, Path place) {
           break;
         }
         if (binds_materialised_row(e->children[0]->children[0])) {
+          if (!computes_rows(e->children[0]->children[0])) return std::nullopt;
           out.rows = place;
           return out;
         }
