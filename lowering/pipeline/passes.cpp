@@ -153,6 +153,7 @@ constexpr Pass all_passes[] = {
     {"choose-layouts", "stores dimensions in the order of least cost, on CPUs, or of the user's steps", plan, exact, wants_layouts, choose_layouts, replay_choose_layouts},
     // After the orders, which are chosen for the contractions of a chain.
     {"fuse-rows", "keeps rows of arrays that only rows of one result read, as in attention, in the cache of a core", plan, exact, host_is_the_device, blocks_of_rows, replay_merging},
+    {"share-slices", "reads the places of slices from operands, if many kernels would differ in them alone", plan, exact, nullptr, share_slices, replay_share_slices},
     {"choose-storage", "gives every value an array: order of dimensions, borders, padding to whole vectors", plan, exact, nullptr, choose_storage},
     {"schedule", "sorts definitions into the plan's execution order", plan, exact, nullptr, schedule},
     {"strategies", "makes every definition a kernel over stored arrays, with loops that a strategy maps to the device", plan, exact, nullptr, map_loops},

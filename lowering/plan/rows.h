@@ -13,6 +13,8 @@ namespace hoist {
 bool wants_layouts(const PassOptions& options);
 Result<Nothing> choose_layouts(LoweredModel& model, const PassOptions& options);
 Result<Nothing> replay_choose_layouts(Program& program, Definition& definition, const ProgramStep& step);
+Result<Nothing> share_slices(LoweredModel& model, const PassOptions& options);
+Result<Nothing> replay_share_slices(Program& program, Definition& definition, const ProgramStep& step);
 Result<Nothing> choose_storage(LoweredModel& model, const PassOptions& options);
 Result<Nothing> map_loops(LoweredModel& model, const PassOptions& options);
 Result<Nothing> share_kernels(LoweredModel& model, const PassOptions& options);

@@ -1,0 +1,97 @@
+// The pass "share-slices": definitions that differ in the place of a slice alone read the place from an operand, so
+// that one kernel computes all of them.
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "lowering/loops/additions.h"
+#include "lowering/plan/rows.h"
+
+namespace hoist {
+namespace {
+
+// Up to this number of places each slice has a kernel of its own, and so have larger results: to compile a kernel takes
+// 25 ms.
+constexpr size_t most_kernels_of_slices = 16;
+constexpr int64_t most_elements_of_slices = 4096;
+
+// The slice that a small elementwise term takes; null if it takes none or several.
+Expr only_slice(Expr term) {
+  const Type type = term->type;
+  if (!type->is_array() || !leaf_of(type)->is_scalar() || element_count(shape_of(type)) > most_elements_of_slices)
+    return nullptr;
+  std::set<Expr> slices;
+  const bool other = any_node(term, [&](Expr e) {
+    if (e->pattern == Pattern::slice) slices.insert(e);
+    return is_fold(e) || e->pattern == Pattern::host || e->pattern == Pattern::materialise;
+  });
+  return other || slices.size() != 1 || (*slices.begin())->integers[0] != 1 ? nullptr : *slices.begin();
+}
+
+// The term with another array of the same type and variables in place of the slice.
+class WithSlice {
+ public:
+  WithSlice(Expr slice, Expr other) : known_{{slice, other}} {}
+
+  Expr of(Expr e) {
+    if (const auto found = known_.find(e); found != known_.end()) return found->second;
+    std::vector<Expr> children;
+    for (Expr child : e->children) children.push_back(of(child));
+    if (children == e->children) return e;
+    const auto made = with_children(e, std::move(children));
+    HOIST_CHECK(made.ok(), made.errors()[0].text());
+    return known_[e] = *made;
+  }
+
+ private:
+  std::unordered_map<Expr, Expr> known_;
+};
+
+// The term that definitions have in common if only the places of their slices differ.
+Expr common_term(Expr term, Expr slice) {
+  const Expr first = hoist::slice(0, slice->sizes[1], slice->children[0]);
+  return with_numbered_parameters(WithSlice(slice, first).of(term));
+}
+
+bool share_slice(ProgramIndex& index, const std::string& value) {
+  const Definition* definition = index.find(value);
+  const Expr slice = definition == nullptr ? nullptr : only_slice(definition->expression);
+  if (slice == nullptr) return false;
+  Additions additions(index, *definition);
+  const Nat count = slice->sizes[1], places = slice->children[0]->type->size - count + 1;
+  const Expr place = inside(additions.number(slice->sizes[0].value()), places);
+  const Expr elements = map(
+      [&](Expr i) {
+        return hoist::index(call(Function::add, {place, i}), slice->children[0]);
+      },
+      iota(count, Scalar::i64));
+  additions.finish("share-slices", WithSlice(slice, elements).of(definition->expression));
+  return true;
+}
+
+}  // namespace
+
+Result<Nothing> share_slices(LoweredModel& model, const PassOptions&) {
+  Program& program = model.program;
+  std::map<Expr, std::set<int64_t>> places;
+  std::vector<std::pair<std::string, Expr>> all;
+  for (const Definition& definition : program.definitions) {
+    const Expr slice = definition.parts.empty() ? only_slice(definition.expression) : nullptr;
+    if (slice == nullptr) continue;
+    all.emplace_back(definition.value, common_term(definition.expression, slice));
+    places[all.back().second].insert(slice->sizes[0].value());
+  }
+  ProgramIndex index(program);
+  for (const auto& [value, term] : all) {
+    if (places.at(term).size() > most_kernels_of_slices) share_slice(index, value);
+  }
+  return Nothing{};
+}
+
+Result<Nothing> replay_share_slices(Program& program, Definition&, const ProgramStep& step) {
+  ProgramIndex index(program);
+  if (!share_slice(index, step.value)) return Diagnostic{"", "the definition does not take one slice", ""};
+  return Nothing{};
+}
+
+}  // namespace hoist
