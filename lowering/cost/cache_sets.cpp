@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lowering/graph/program.h"
 #include "lowering/terms/terms.h"
 #include "lowering/tiling/materialised_tiles.h"
 
@@ -15,13 +16,14 @@ int64_t lines_at_distance(int64_t bytes, const Profile& profile) {
 }
 
 std::set<std::string> crossed_planes(const Program& program) {
+  const std::set<std::string> defined = defined_values(program);
   std::set<std::string> values;
   for (const Definition& d : program.definitions) {
     const auto tile = materialised_tile(d.expression);
     if (!tile) continue;
     if (tile->size() == 3 && tile->front() > 1) values.insert(d.value);
     for (Expr p : parameters_of(d.expression)) {
-      if (sizes_of(p->type).size() == 3 && is_definition(program, p->name)) values.insert(p->name);
+      if (sizes_of(p->type).size() == 3 && defined.count(p->name) != 0) values.insert(p->name);
     }
   }
   return values;

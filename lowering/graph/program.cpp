@@ -92,13 +92,23 @@ Result<Nothing> fold_constant_sums(Program& program, Definition& definition, Val
   }
 }
 
-// Substitutes definitions of tuples for their parameters, so that uses of components see the components.
-Expr with_tuples(const Program& program, Expr e) {
+// The definition of a value that `user` reads; null for an input or a constant. Most tuples come just before the
+// definitions of their components, so a search from there takes constant time.
+const Definition* find_before(const Program& program, const Definition* user, const std::string& value) {
+  while (user != program.definitions.data()) {
+    if ((--user)->value == value) return user;
+  }
+  return nullptr;
+}
+
+// Substitutes definitions of tuples for their parameters, so that uses of components see the components. `e` is the
+// term of `user`, or a part of it.
+Expr with_tuples(const Program& program, const Definition& user, Expr e) {
   std::map<std::string, Expr> tuples;
   for (Expr p : parameters_of(e)) {
     if (!p->type->is_tuple()) continue;
-    if (const Definition* definition = find_definition(program, p->name))
-      tuples[p->name] = with_tuples(program, definition->expression);
+    if (const Definition* definition = find_before(program, &user, p->name))
+      tuples[p->name] = with_tuples(program, *definition, definition->expression);
   }
   return tuples.empty() ? e : substitute_parameters(e, tuples);
 }
@@ -164,6 +174,12 @@ void note_left(Program& program, const Folding& folding, const FoldingBudget& bu
 
 }  // namespace
 
+std::set<std::string> defined_values(const Program& program) {
+  std::set<std::string> out;
+  for (const Definition& definition : program.definitions) out.insert(definition.value);
+  return out;
+}
+
 void describe_definition(Definition& definition) {
   const Expr e = definition.expression;
   if (!e->type->is_array() || !leaf_of(e->type)->is_scalar()) return;
@@ -188,7 +204,7 @@ void describe_definition(Definition& definition) {
 }
 
 Result<bool> compute_on_host(Program& program, Definition& definition) {
-  const Expr e = with_tuples(program, definition.expression);
+  const Expr e = with_tuples(program, definition, definition.expression);
   if (e->pattern != Pattern::operator_call) return false;
   HOIST_TRY(const Expr form, host_form(*e, program.constants));
   if (form == nullptr) return false;
@@ -198,7 +214,7 @@ Result<bool> compute_on_host(Program& program, Definition& definition) {
 }
 
 Result<Nothing> inline_definition(Program& program, Definition& definition) {
-  Expr e = with_tuples(program, definition.expression);
+  Expr e = with_tuples(program, definition, definition.expression);
   Expr before = definition.expression;
   ProgramStep step = replayed_step("inline-definitions", definition);
   if (e->pattern == Pattern::operator_call) {
@@ -217,8 +233,8 @@ Result<Nothing> inline_definition(Program& program, Definition& definition) {
   return Nothing{};
 }
 
-Expr constant_term(const Program& program, Expr e) {
-  e = without_operator_calls(with_tuples(program, e));
+Expr constant_term(const Program& program, const Definition& definition, Expr e) {
+  e = without_operator_calls(with_tuples(program, definition, e));
   return reads_constants_alone(program, e) ? e : nullptr;
 }
 
@@ -314,7 +330,7 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
       continue;
     }
     // The definition itself is inspected, because the shape of an unknown value may be known.
-    Expr e = constant_term(program, definition.expression);
+    Expr e = constant_term(program, definition, definition.expression);
     if (e == nullptr || (use == ConstantUse::stored && widens(e, program.constants))) continue;
     auto value = folding.value(e, program.constants);
     if (!value) {

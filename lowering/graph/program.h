@@ -33,6 +33,9 @@ struct FoldingBudget {
 Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget,
                                const std::set<std::string>* only = nullptr);
 
+/// The values that definitions define, for passes that ask for many of them: is_definition searches the program.
+std::set<std::string> defined_values(const Program& program);
+
 /// Derives from the definition's term the properties that the choice of storage needs: weights, parts and layout.
 void describe_definition(Definition& definition);
 

@@ -33,9 +33,9 @@ Result<bool> compute_on_host(Program& program, Definition& definition);
 /// the constants whose values decide the term.
 Result<Nothing> inline_definition(Program& program, Definition& definition);
 
-/// A term that reads only constants, in which tuples are replaced by their components: a candidate for a constant. Null
-/// if it reads anything else.
-Expr constant_term(const Program& program, Expr e);
+/// The term of the definition, or a part of it, in which tuples are replaced by their components: a candidate for a
+/// constant. Null if it reads anything but constants.
+Expr constant_term(const Program& program, const Definition& definition, Expr e);
 /// True for an array without elements, which is a constant whatever computes it.
 bool has_no_elements(Type type);
 /// The definition becomes a constant of that value. Records "fold-constants"; the definition itself stays for the

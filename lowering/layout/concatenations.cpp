@@ -1,6 +1,7 @@
 #include "lowering/layout/concatenations.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -63,12 +64,17 @@ void place_concatenations(Program& program, StoragePlan& plan) {
   std::map<std::string, Type> types = value_types(program);
   std::set<std::string> placed;
   std::vector<Definition> kept;
+  std::map<std::string, size_t> places;  // in `kept`
+  const auto keep = [&](Definition definition) {
+    places[definition.value] = kept.size();
+    kept.push_back(std::move(definition));
+  };
   ValueNames names(program);
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     Definition whole = program.definitions[i];
     if (plan.values.at(whole.value).is_packed()) whole.parts.clear();  // parts would share bytes
     if (whole.parts.empty()) {
-      kept.push_back(whole);
+      keep(std::move(whole));
       continue;
     }
     Storage& around = plan.values.at(whole.value);
@@ -96,17 +102,17 @@ void place_concatenations(Program& program, StoragePlan& plan) {
     Copies copies(whole);
     const auto copy_parts = [&] {
       if (!copies.any()) return;
-      kept.push_back(copies.take(names));
+      keep(copies.take(names));
       plan.values[kept.back().value] = place(kept.back().expression->type);
     };
     for (size_t k = 0; k < whole.parts.size(); ++k) {
       const std::string& part = whole.parts[k];
       if (shape_of(types.at(part))[static_cast<size_t>(whole.parts_dimension)] == 0) continue;
-      bool free = is_definition(program, part) && !is_output(program, part) && placed.count(part) == 0 &&
-                  on_host.count(part) == 0 && !plan.values.at(part).border;
-      auto producer = std::find_if(kept.begin(), kept.end(), [&](const Definition& d) { return d.value == part; });
-      if (free && producer != kept.end()) {
-        producer->layers.insert(producer->layers.end(), whole.layers.begin(), whole.layers.end());
+      const auto producer = places.find(part);
+      if (producer != places.end() && !is_output(program, part) && placed.count(part) == 0 &&
+          on_host.count(part) == 0 && !plan.values.at(part).border) {
+        std::vector<std::string>& layers = kept[producer->second].layers;
+        layers.insert(layers.end(), whole.layers.begin(), whole.layers.end());
         copy_parts();
         plan.values[part] = place(types.at(part));
         placed.insert(part);

@@ -5,6 +5,7 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/cost/cache_sets.h"
+#include "lowering/graph/program.h"
 #include "lowering/graph/steps.h"
 #include "lowering/layout/orders.h"
 #include "lowering/layout/planes.h"
@@ -53,12 +54,12 @@ std::string copy_name(const std::string& input) { return input + ".bordered"; }
 void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
   std::map<std::string, Type> types = value_types(program);
   const std::set<std::string> interleaved = read_interleaved(program, types, profile);
-  const std::set<std::string> on_host = values_on_host(program);
+  const std::set<std::string> on_host = values_on_host(program), defined = defined_values(program);
   std::set<std::string> wanted;
   const auto transposed = [&](const Definition& d, const std::string& value) {
     if (types.count(value) == 0) return false;
     const Type type = types.at(value);
-    const bool is_input = !is_definition(program, value) && program.constants.count(value) == 0;
+    const bool is_input = defined.count(value) == 0 && program.constants.count(value) == 0;
     if (!is_input || !is_image_rank(type) || has_no_elements(type) || on_host.count(value) != 0) return false;
     const auto holds = [&](const Weights& w) { return w.value == value; };
     if (!may_read_transposed_copy(d, value, profile) || std::any_of(d.weights.begin(), d.weights.end(), holds))
@@ -76,9 +77,9 @@ void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
     }
     if (!wants_border(d)) continue;
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
-      if (!is_definition(program, value) && program.constants.count(value) == 0) wanted.insert(value);
+      if (defined.count(value) == 0 && program.constants.count(value) == 0) wanted.insert(value);
       const bool is_plain = is_output(program, value) || on_host.count(value) != 0;
-      if (is_definition(program, value) && is_plain) wanted.insert(value);
+      if (defined.count(value) != 0 && is_plain) wanted.insert(value);
     }
   }
   ValueNames names(program);

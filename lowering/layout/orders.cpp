@@ -11,6 +11,7 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/cost/quadratic_choice.h"
+#include "lowering/graph/program.h"
 #include "lowering/layout/planes.h"
 #include "lowering/layout/storage_plan.h"
 #include "lowering/terms/arrangement.h"
@@ -31,11 +32,12 @@ namespace {
 // Values that instructions or whole windows read along the channels.
 std::set<std::string> read_along_channels(const Program& program, const std::map<std::string, Type>& types,
                                           const Profile& profile) {
+  const std::set<std::string> defined = defined_values(program);
   std::set<std::string> out = read_interleaved(program, types, profile);
   for (const Definition& d : program.definitions) {
     if (!transforms_windows(d)) continue;
     for (Expr p : parameters_of(d.expression)) {
-      if (is_definition(program, p->name) && is_image_rank(p->type)) out.insert(p->name);
+      if (defined.count(p->name) != 0 && is_image_rank(p->type)) out.insert(p->name);
     }
   }
   return out;

@@ -5,6 +5,7 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/cost/cache_sets.h"
+#include "lowering/graph/program.h"
 #include "lowering/layout/concatenations.h"
 #include "lowering/layout/constant_storage.h"
 #include "lowering/layout/input_copies.h"
@@ -22,11 +23,11 @@ namespace {
 
 // The border that the consumers of each value need: the largest of each side.
 std::map<std::string, Padding> wanted_borders(const Program& program) {
-  const std::set<std::string> on_host = values_on_host(program);
+  const std::set<std::string> on_host = values_on_host(program), defined = defined_values(program);
   std::map<std::string, Padding> borders;
   for (const Definition& d : program.definitions) {
     for (const auto& [value, padding] : constant_paddings(d.expression)) {
-      if (!is_definition(program, value) || is_output(program, value) || is_statement(value)) continue;
+      if (defined.count(value) == 0 || is_output(program, value) || is_statement(value)) continue;
       if (on_host.count(value) != 0) continue;
       auto [place, fresh] = borders.emplace(value, padding);
       for (size_t i = 0; !fresh && i < padding.before.size(); ++i) {

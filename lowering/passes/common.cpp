@@ -30,12 +30,6 @@ Result<bool> at_definitions(Program& program, const AtDefinition& change) {
   return any;
 }
 
-std::set<std::string> defined_values(const Program& program) {
-  std::set<std::string> out;
-  for (const Definition& definition : program.definitions) out.insert(definition.value);
-  return out;
-}
-
 Result<Nothing> fold_added(Program& program, const std::set<std::string>& before, const PassOptions& options) {
   std::set<std::string> added;
   for (const Definition& definition : program.definitions) {

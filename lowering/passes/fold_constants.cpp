@@ -9,7 +9,7 @@ namespace hoist {
 Done replay_fold_constants(Program& program, Definition& definition, const ProgramStep& step) {
   Expr subterm = at(definition.expression, step.place);
   const bool empty = subterm != nullptr && step.place.empty() && has_no_elements(subterm->type);
-  Expr e = subterm == nullptr ? nullptr : empty ? subterm : constant_term(program, subterm);
+  Expr e = subterm == nullptr ? nullptr : empty ? subterm : constant_term(program, definition, subterm);
   if (e == nullptr || e->free > 0 || !leaf_of(e->type)->is_scalar())
     return Diagnostic{"", "the term at this place reads values other than constants", ""};
   Bindings bindings;

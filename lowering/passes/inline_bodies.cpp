@@ -8,7 +8,9 @@ namespace {
 // A call of constants alone may exceed the limit: "fold-constants" evaluates it.
 Result<bool> inline_bodies_or_fold(ProgramIndex& index, const std::string& value, int64_t most) {
   auto changed = inline_bodies(index, value, most);
-  if (!changed.ok() && constant_term(index.program(), index.find(value)->expression) != nullptr) return false;
+  if (changed.ok()) return changed;
+  const Definition& call = *index.find(value);
+  if (constant_term(index.program(), call, call.expression) != nullptr) return false;
   return changed;
 }
 

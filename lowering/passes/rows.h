@@ -63,7 +63,6 @@ using AtDefinition = std::function<Result<bool>(ProgramIndex& index, const std::
 /// Changes each definition in order, and a changed definition again, starting at the first one that it added. Reports
 /// all problems together.
 Result<bool> at_definitions(Program& program, const AtDefinition& change);
-std::set<std::string> defined_values(const Program& program);
 /// Evaluates definitions that are new and use constants alone, such as transformed filters.
 Done fold_added(Program& program, const std::set<std::string>& before, const PassOptions& options);
 /// Takes over the rewriter's term and its steps.
