@@ -2,49 +2,14 @@
 // constant folding has a budget.
 #include <gtest/gtest.h>
 
-#include <ctime>
-#include <functional>
-
 #include "ir/evaluate/interpreter/interpret_cost.h"
 #include "lowering/fusion/kernel_size.h"
 #include "lowering/pipeline/lower.h"
 #include "lowering/terms/terms.h"
-#include "tests/support/lower_model.h"
+#include "tests/lowering/fusion/long_models.h"
 
 namespace hoist {
 namespace {
-
-using Ints = std::vector<int64_t>;
-
-std::string value(int i) { return "t" + std::to_string(i); }
-
-NamedModel chain(int count, const std::string& operation, size_t operands) {
-  NamedModel out;
-  out.opset = 21;
-  out.inputs = {{value(0), Scalar::f32, {2, 6}}};
-  out.outputs = {{value(count), Scalar::f32, {}}};
-  for (int i = 0; i < count; ++i) {
-    out.layers.push_back(
-        {"layer" + std::to_string(i), operation, "", {}, std::vector<std::string>(operands, value(i)), {value(i + 1)}});
-  }
-  return out;
-}
-
-double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-LoweredModel lowered(const NamedModel& graph, double& seconds) {
-  const double before = processor_seconds();
-  auto out = lower_model(graph, {}, {});
-  HOIST_CHECK(out.ok(), out.errors()[0].text());
-  seconds = processor_seconds() - before;
-  return std::move(*out);
-}
-
-size_t largest(const LoweredModel& model) {
-  size_t out = 0;
-  for (const LoweredKernel& kernel : model.kernels) out = std::max(out, tree_size(kernel.expression));
-  return out;
-}
 
 TEST(Grouping, LongChainsBecomeKernelsOfBoundedSize) {
   double once = 0, thrice = 0;
@@ -95,81 +60,6 @@ TEST(Grouping, ChainsOfReshapesAndTranspositionsBecomeKernelsOfBoundedSize) {
   EXPECT_EQ(lowered(pairs(3), once).steps.size(), 1u);
 }
 
-// One operator of a family, of which a chain is made: each layer reads the result of the layer before.
-struct Link {
-  const char* operation;
-  Ints shape;
-  std::vector<Tensor> constants;
-  std::map<std::string, Attribute> attributes;
-  size_t results = 1;
-};
-
-NamedModel chain_of(const Link& link, int count) {
-  NamedModel out;
-  out.opset = 21;
-  out.inputs = {{value(0), Scalar::f32, link.shape}};
-  out.outputs = {{value(count), Scalar::f32, {}}};
-  std::vector<std::string> constants;
-  for (const Tensor& constant : link.constants)
-    out.constants[constants.emplace_back("c" + std::to_string(constants.size()))] = constant;
-  for (int i = 0; i < count; ++i) {
-    std::vector<std::string> inputs = {value(i)}, outputs = {value(i + 1)};
-    inputs.insert(inputs.end(), constants.begin(), constants.end());
-    for (size_t k = 1; k < link.results; ++k) outputs.push_back(value(i + 1) + "_" + std::to_string(k));
-    out.layers.push_back({"layer" + std::to_string(i), link.operation, "", link.attributes, inputs, outputs});
-  }
-  return out;
-}
-
-// Kernels of bounded size compile in bounded time, so that a whole compilation is linear as well.
-TEST(Grouping, ChainsOfEveryFamilyAreLoweredInLinearTime) {
-  const auto ones = [](const Ints& shape) {
-    return Tensor::of(Scalar::f32, shape, std::vector<double>(static_cast<size_t>(element_count(shape)), 0.5));
-  };
-  const auto integers = [](const Ints& shape, const Ints& values) { return Tensor::of(Scalar::i64, shape, values); };
-  const Ints rows = {4, 8}, images = {1, 4, 6, 6}, border = {1, 1, 1, 1};
-  const std::map<std::string, Attribute> window = {{"kernel_shape", Ints{3, 3}}, {"pads", border}};
-  const std::vector<Link> families = {
-      {"Conv", images, {ones({4, 4, 3, 3})}, {{"pads", border}}},
-      {"ConvTranspose", images, {ones({4, 4, 3, 3})}, {{"pads", border}}},
-      {"MaxPool", images, {}, window},
-      {"AveragePool", images, {}, window},
-      {"LRN", images, {}, {{"size", int64_t{3}}}},
-      {"MatMul", rows, {ones({8, 8})}, {}},
-      {"Gemm", rows, {ones({8, 8}), ones({8})}, {}},
-      {"Einsum", rows, {ones({8, 8})}, {{"equation", std::string("ij,jk->ik")}}},
-      {"LayerNormalization", rows, {ones({8})}, {}},
-      {"InstanceNormalization", images, {ones({4}), ones({4})}, {}},
-      {"GroupNormalization", images, {ones({4}), ones({4})}, {{"num_groups", int64_t{2}}}},
-      {"BatchNormalization", images, {ones({4}), ones({4}), ones({4}), ones({4})}, {}},
-      {"Softmax", rows, {}, {}},
-      {"CumSum", rows, {integers({}, {1})}, {}},
-      {"TopK", rows, {integers({1}, {8})}, {}, 2},
-      {"Gather", rows, {integers({8}, {1, 2, 3, 4, 5, 6, 7, 0})}, {{"axis", int64_t{1}}}},
-      {"GatherElements", rows, {integers({4, 8}, Ints(32, 1))}, {}},
-      {"ScatterElements", rows, {integers({1, 1}, {2}), ones({1, 1})}, {}},
-      {"ScatterND", rows, {integers({1, 1}, {2}), ones({1, 8})}, {}},
-      {"Trilu", rows, {}, {}},
-      {"Pad", rows, {integers({4}, {0, 1, 0, -1})}, {{"mode", std::string("edge")}}},
-      {"Resize",
-       images,
-       {Tensor(Scalar::f32, {0}), Tensor(Scalar::f32, {0}), integers({4}, {1, 4, 6, 6})},
-       {{"mode", std::string("linear")}}},
-      {"Clip", rows, {ones({}), ones({})}, {}},
-      {"Mul", rows, {ones({8})}, {}},
-  };
-  for (const Link& link : families) {
-    SCOPED_TRACE(link.operation);
-    double once = 0, thrice = 0;
-    const LoweredModel small = lowered(chain_of(link, 100), once), large = lowered(chain_of(link, 300), thrice);
-    EXPECT_LE(large.steps.size(), 3 * small.steps.size() + 1);
-    EXPECT_LT(thrice, 6 * once + 1) << "linear in layers, with room for a busy machine";
-    EXPECT_LT(largest(large), 5000u);
-    for (const LoweredKernel& kernel : large.kernels)
-      EXPECT_LE(position_depth(kernel.expression).nestings, 2 * most_nestings);
-  }
-}
-
 // Copies of small parts share kernels; a part that a layer computes is computed in its place.
 TEST(Grouping, SmallPartsOfAConcatenationAreCopiedTogether) {
   struct Parts {
@@ -193,62 +83,6 @@ TEST(Grouping, SmallPartsOfAConcatenationAreCopiedTogether) {
     for (ValueInfo& input : model.inputs) input.shape = {2, 3000};
     EXPECT_EQ(lowered(model, seconds).steps.size(), static_cast<size_t>(count))
         << "large parts are copied at the speed of memory";
-  }
-}
-
-// Passes that search the program for each definition take a time that grows with its square, which short chains do not
-// show. Each link: a layer or two of about the same work.
-TEST(Grouping, PassesThatAddDefinitionsTakeLinearTime) {
-  const auto model = [](Scalar scalar) {
-    NamedModel out;
-    out.opset = 21;
-    out.inputs = {{value(0), scalar, {4, 8}}};
-    out.constants["scale"] = Tensor::of(Scalar::f32, {}, std::vector<double>{0.1});
-    out.constants["zero"] = Tensor::of(Scalar::i8, {}, std::vector<int>{0});
-    out.constants["eight"] = Tensor::of(Scalar::i64, {1}, std::vector<int>{8});
-    return out;
-  };
-  const auto conditional = [&](int count) {
-    NamedModel out = model(Scalar::f32);
-    out.inputs.push_back({"condition", Scalar::boolean, {}});
-    const auto body = [](const char* branch, const char* operation, int i) {
-      return NamedBody{branch, branch, {}, {}, {{"inner", operation, "", {}, {value(i)}, {"result"}}}, {"result"}};
-    };
-    for (int i = 0; i < count; ++i) {
-      NamedCall call{"layer" + std::to_string(i), "If", "", {}, {"condition"}, {value(i + 1)}};
-      call.bodies = {body("then_branch", "Neg", i), body("else_branch", "Abs", i)};
-      out.layers.push_back(std::move(call));
-    }
-    return out;
-  };
-  const auto quantised = [&](int count) {
-    NamedModel out = model(Scalar::f32);
-    for (int i = 0; i < count; ++i) {
-      const std::string number = std::to_string(i), q = "q" + number;
-      out.layers.push_back({"quantise" + number, "QuantizeLinear", "", {}, {value(i), "scale", "zero"}, {q}});
-      out.layers.push_back({"dequantise" + number, "DequantizeLinear", "", {}, {q, "scale", "zero"}, {value(i + 1)}});
-    }
-    return out;
-  };
-  const auto sorted = [&](int count) {
-    NamedModel out = model(Scalar::f32);
-    for (int i = 0; i < count; ++i) {
-      const std::string number = std::to_string(i);
-      out.layers.push_back({"sort" + number, "TopK", "", {}, {value(i), "eight"}, {value(i + 1), "order" + number}});
-    }
-    return out;
-  };
-  const std::vector<std::pair<const char*, std::function<NamedModel(int)>>> families = {
-      {"bodies", conditional}, {"quantisation", quantised}, {"sorting", sorted}};
-  for (const auto& [name, chain_of_length] : families) {
-    SCOPED_TRACE(name);
-    double once = 0, four = 0;
-    for (auto [count, seconds] : {std::pair(500, &once), std::pair(2000, &four)}) {
-      NamedModel chained = chain_of_length(count);
-      chained.outputs = {{value(count), Scalar::f32, {}}};
-      lowered(chained, *seconds);
-    }
-    EXPECT_LT(four, 6 * once + 0.5) << "linear in layers, with room for a busy machine";
   }
 }
 
