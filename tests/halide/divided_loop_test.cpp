@@ -5,8 +5,7 @@
 
 #include "tests/halide/runner.h"
 
-namespace hoist {
-namespace {
+namespace hoist::divided_loop_test {
 
 using testing::parsed;
 using testing::products_of_panels;
@@ -47,5 +46,4 @@ TEST(DividedLoop, IsTheOneWhosePartsHaveLeastInCommon) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::divided_loop_test

@@ -9,8 +9,7 @@
 #include "tests/halide/runner.h"
 #include "tests/halide/small_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::emit_test {
 
 using testing::array;
 using testing::check;
@@ -417,5 +416,4 @@ TEST(Emit, FunctionsOfGroupsAskForNoNumberOfAWorkItem) {
   EXPECT_THAT(joined->source, ::testing::Not(::testing::HasSubstr("get_local_id")));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::emit_test

@@ -8,8 +8,7 @@
 #include "tests/halide/runner.h"
 #include "tests/halide/small_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::folds_test {
 
 using testing::array;
 using testing::check;
@@ -382,5 +381,4 @@ TEST(Folds, CoveredByABorder) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::folds_test

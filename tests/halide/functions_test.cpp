@@ -6,8 +6,7 @@
 #include "ir/text/text.h"
 #include "tests/halide/runner.h"
 
-namespace hoist {
-namespace {
+namespace hoist::functions_test {
 
 TEST(Functions, RewrittenOnesRunAsTheInterpreterSays) {
   for (const RuleRow& r : function_rule_rows()) {
@@ -45,5 +44,4 @@ TEST(Functions, DivisionAndSquareRootAreKnownApart) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::functions_test

@@ -5,8 +5,7 @@
 #include "ir/text/text.h"
 #include "tests/halide/runner.h"
 
-namespace hoist {
-namespace {
+namespace hoist::gpu_test {
 
 using testing::check;
 
@@ -287,5 +286,4 @@ TEST(Gpu, SharedTermsInsideFolds) {  // the body's tree size is 2^40 times its g
   EXPECT_EQ(check(e, gpu), "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::gpu_test

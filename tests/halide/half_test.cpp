@@ -7,8 +7,7 @@
 
 #include "tests/halide/runner.h"
 
-namespace hoist {
-namespace {
+namespace hoist::half_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -268,5 +267,4 @@ TEST_F(Half, ScansAndTuples) {
   EXPECT_EQ(testing::check(e, native()), "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::half_test

@@ -7,11 +7,11 @@
 #include <random>
 
 namespace hoist::emission {
-namespace {
+namespace index_form_test {
 
 using H = Halide::Expr;
 
-class Indices : public testing::Test {
+class Indices : public ::testing::Test {
  protected:
   bool zero(const H& e) const { return is_always_zero(e, extents_); }
   bool equal(const H& a, const H& b) const { return zero(a - b); }
@@ -94,5 +94,5 @@ TEST_F(Indices, AnswersHoldEverywhere) {
   EXPECT_GT(equal, 10);
 }
 
-}  // namespace
+}  // namespace index_form_test
 }  // namespace hoist::emission

@@ -5,8 +5,7 @@
 #include "tests/halide/runner.h"
 #include "tests/halide/small_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::instructions_test {
 
 using testing::array;
 using testing::check;
@@ -192,5 +191,4 @@ TEST(Emit, DotsOfPairs) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::instructions_test

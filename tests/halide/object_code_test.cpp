@@ -8,7 +8,7 @@
 #include <vector>
 
 namespace hoist::emission {
-namespace {
+namespace object_code_test {
 
 // An object file with one section of code or data that holds these bytes.
 std::string object_with(const std::vector<unsigned char>& bytes, bool code = true) {
@@ -65,5 +65,5 @@ TEST(ObjectCode, WhatCannotBeReadMayNeedAnything) {
   EXPECT_TRUE(may_need_sse4a_or_bf16("!<arch>\n" + whole));
 }
 
-}  // namespace
+}  // namespace object_code_test
 }  // namespace hoist::emission

@@ -4,8 +4,7 @@
 
 #include "tests/halide/runner.h"
 
-namespace hoist {
-namespace {
+namespace hoist::prefetches_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -122,5 +121,4 @@ TEST(Prefetches, OfBytesForDots) {
   EXPECT_EQ(testing::check(term, opencl, 0, -128, 255), "");  // and native code
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::prefetches_test

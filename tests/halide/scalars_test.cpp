@@ -6,8 +6,7 @@
 #include "ir/text/text.h"
 #include "tests/halide/runner.h"
 
-namespace hoist {
-namespace {
+namespace hoist::scalars_test {
 
 constexpr Scalar arithmetic[] = {Scalar::i8,  Scalar::u8,  Scalar::i16,  Scalar::u16, Scalar::i32, Scalar::u32,
                                  Scalar::i64, Scalar::u64, Scalar::bf16, Scalar::f16, Scalar::f32, Scalar::f64};
@@ -346,5 +345,4 @@ TEST(Scalars, Booleans) {
   EXPECT_EQ(testing::check(any), "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::scalars_test

@@ -4,8 +4,7 @@
 
 #include "tests/halide/runner.h"
 
-namespace hoist {
-namespace {
+namespace hoist::statements_test {
 
 using testing::check;
 using testing::parsed;
@@ -166,5 +165,4 @@ TEST(Statements, VectorsOfSelectedPlacesAcrossRows) {
   EXPECT_EQ(testing::check(reversed, {}, 0, 0, 16), "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::statements_test

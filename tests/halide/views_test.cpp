@@ -6,8 +6,7 @@
 #include "tests/halide/runner.h"
 #include "tests/halide/small_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::views_test {
 
 using testing::array;
 using testing::check;
@@ -252,5 +251,4 @@ TEST(Views, LetIterateSelectTuple) {
             "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::views_test

@@ -8,8 +8,7 @@
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::control_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -283,5 +282,4 @@ TEST(Scan, WhatDoesNotFitIsSaid) {
   EXPECT_THAT(error("num_scan_inputs = 2, scan_input_axes = [0, 1], "), HasSubstr("axis 1 lies outside -1..0"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::control_test

@@ -10,8 +10,7 @@
 #include "ir/evaluate/evaluate_compile.h"
 #include "tests/support/random_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::evaluate_test {
 
 const Type f32 = scalar_type(Scalar::f32);
 const Type i64 = scalar_type(Scalar::i64);
@@ -374,5 +373,4 @@ TEST(Cancellation, EndsWorkUntilItIsWithdrawn) {
   EXPECT_TRUE(evaluate(x, bindings).ok());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::evaluate_test

@@ -8,8 +8,7 @@
 #include "ir/text/text.h"
 #include "tests/support/random_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::expression_test {
 
 const Type f32 = scalar_type(Scalar::f32);
 Expr array(const Nat& n) { return parameter("x", array_type(n, f32)); }
@@ -141,5 +140,4 @@ TEST(Expression, places) {
   EXPECT_EQ(replace_at(*e, {3}, *e).errors()[0].text(), "3: no such place in the term");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::expression_test

@@ -13,8 +13,7 @@
 #include "ir/language/expression.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::images_test {
 
 using testing::HasSubstr;
 
@@ -204,5 +203,4 @@ TEST(Images, NeedASizeThatIsKnown) {
   EXPECT_FALSE(parse("ImageDecoder(%x : [100]i8; size = [6, 8])").ok());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::images_test

@@ -6,8 +6,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::index_ranges_test {
 
 size_t unproved(const std::string& text, const std::map<std::string, IntegerRange>& known = {}) {
   auto term = parse(text);
@@ -88,5 +87,4 @@ TEST(IndexRanges, ProvedTermsHaveValues) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::index_ranges_test

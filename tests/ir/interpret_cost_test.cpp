@@ -5,8 +5,7 @@
 
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::interpret_cost_test {
 
 Expr term(const std::string& text) {
   auto parsed = parse(text);
@@ -30,5 +29,4 @@ TEST(InterpretCost, OfHugeFoldsNothingIsAffordable) {
   EXPECT_EQ(affordable_elements(term("%x : [2][1000000000]f32 |> map (reduce add 0)"), 7), 0);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::interpret_cost_test

@@ -7,8 +7,7 @@
 #include "ir/base/seeded.h"
 #include "ir/evaluate/evaluate.h"
 
-namespace hoist {
-namespace {
+namespace hoist::interpret_test {
 
 const Type f32 = scalar_type(Scalar::f32);
 const Type i64 = scalar_type(Scalar::i64);
@@ -338,5 +337,4 @@ TEST(Interpret, SharedElementsAreComputedOnce) {
   expect(doubled, {-6 * power, 12 * power}, bindings);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::interpret_test

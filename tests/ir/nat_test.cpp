@@ -5,8 +5,7 @@
 #include <functional>
 #include <random>
 
-namespace hoist {
-namespace {
+namespace hoist::nat_test {
 
 const Nat n = Nat::name("n"), m = Nat::name("m"), k = Nat::name("k");
 
@@ -139,5 +138,4 @@ TEST(Nat, normal_form_keeps_the_value) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::nat_test

@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hoist {
-namespace {
+namespace hoist::near_miss_test {
 
 TEST(NearMiss, FindsTheClosestWord) {
   const std::vector<std::string> words = {"batch", "height", "width", "sequence_length"};
@@ -27,5 +26,4 @@ TEST(NearMiss, EarlierOfEqualsAndExactFirst) {
   EXPECT_EQ(near_miss("conv3", {"conv2", "conv3"}), "conv3");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::near_miss_test

@@ -10,8 +10,7 @@
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::operator_text_test {
 
 using operators::ScopedOperators;
 using testing::HasSubstr;
@@ -247,5 +246,4 @@ TEST(OperatorText, ShortFloatsAreRoundedOnce) {
   EXPECT_EQ(print(*inline_call(**parse("Relu(%x : [2]f16)"))), print(*parse("%x : [2]f16 |> map (\\a. max(a, 0))")));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::operator_text_test

@@ -3,8 +3,7 @@
 #include "ir/text/parse/parse_term.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::parse_test {
 
 Expr read(const std::string& text, const std::string& given = "") {
   auto declarations = parse_declarations(given);
@@ -335,5 +334,4 @@ zip(%"w:0" : [16][3][3][3]f32, constant [16]f32 #"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
   EXPECT_GT(read, 0);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::parse_test

@@ -3,8 +3,7 @@
 #include "ir/text/text.h"
 #include "tests/golden.h"
 
-namespace hoist {
-namespace {
+namespace hoist::print_test {
 
 struct Case {
   std::string name, input;
@@ -100,5 +99,4 @@ TEST(Print, never_blows_up) {
   EXPECT_EQ(*parse(print(inside)), inside);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::print_test

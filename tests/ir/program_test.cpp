@@ -10,8 +10,7 @@
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::program_test {
 
 using testing::HasSubstr;
 
@@ -421,5 +420,4 @@ TEST(ValueNames, AreNoneThatAProgramHas) {
   EXPECT_EQ(names.make("x.part"), "x.part_");  // layers have names too
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::program_test

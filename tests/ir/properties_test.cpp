@@ -17,8 +17,7 @@
 #include "ir/program/program_builder.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::properties_test {
 
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
@@ -217,5 +216,4 @@ TEST(SeenTerms, EachIsNewOnce) {
   EXPECT_EQ(seen.size(), terms.size());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::properties_test

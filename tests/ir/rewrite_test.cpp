@@ -6,8 +6,7 @@
 #include "ir/text/text.h"
 #include "tests/support/print_steps.h"
 
-namespace hoist {
-namespace {
+namespace hoist::rewrite_test {
 
 using testing::HasSubstr;
 
@@ -295,5 +294,4 @@ TEST(ParseSteps, RefusesWhatIsNoStep) {
   EXPECT_TRUE(parse_steps("\n\n")->empty());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::rewrite_test

@@ -8,8 +8,7 @@
 #include "ir/text/text.h"
 #include "tests/support/random_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::round_trip_test {
 
 void expect_round_trip(Expr e, const PrintOptions& options = {}) {
   std::string text = print(e, options);
@@ -218,5 +217,4 @@ TEST(RoundTrip, every_named_composition) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::round_trip_test

@@ -3,8 +3,7 @@
 
 #include <gmock/gmock.h>
 
-namespace hoist {
-namespace {
+namespace hoist::rule_text_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -183,5 +182,4 @@ TEST(RuleText, TextsOfStrangersAreBounded) {
   EXPECT_THAT(faults(many, true), HasSubstr("more than 4096 rules"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::rule_text_test

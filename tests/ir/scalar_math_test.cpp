@@ -6,8 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace hoist {
-namespace {
+namespace hoist::scalar_math_test {
 
 using enum Function;
 
@@ -367,5 +366,4 @@ TEST(ScalarMath, TensorsAsColumns) {
   EXPECT_EQ(word_at(floats, 2), 0xff800000u);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::scalar_math_test

@@ -7,8 +7,7 @@
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::sizes_test {
 
 using testing::HasSubstr;
 
@@ -165,5 +164,4 @@ TEST(Sizes, BodiesMentionThoseAroundThem) {
   EXPECT_EQ(y->float_at(1), 2);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::sizes_test

@@ -5,8 +5,7 @@
 
 #include <set>
 
-namespace hoist {
-namespace {
+namespace hoist::starter_profiles_test {
 
 TEST(StarterProfiles, ReadBackAsTheyArePrinted) {
   std::set<std::string_view> names;
@@ -24,5 +23,4 @@ TEST(StarterProfiles, ReadBackAsTheyArePrinted) {
   EXPECT_EQ(find_starter_profile("nobody's"), nullptr);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::starter_profiles_test

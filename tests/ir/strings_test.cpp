@@ -10,8 +10,7 @@
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::strings_test {
 
 using testing::HasSubstr;
 using Texts = std::vector<std::string>;
@@ -348,5 +347,4 @@ TEST(Strings, StandInPrograms) {
   EXPECT_TRUE(same_program(*program, *again)) << print_program(*program);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::strings_test

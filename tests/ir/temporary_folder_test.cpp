@@ -12,8 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace hoist {
-namespace {
+namespace hoist::temporary_folder_test {
 
 namespace fs = std::filesystem;
 
@@ -70,5 +69,4 @@ TEST_F(Removal, ThatIsKilledIsEndedByTheNextProcess) {
   EXPECT_EQ(names_in(parent.path()), std::vector<std::string>{"made"});
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::temporary_folder_test

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <limits>
 
-namespace hoist {
-namespace {
+namespace hoist::tensor_test {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
@@ -219,5 +218,4 @@ TEST(Tensor, LargestMagnitudeIsOfIntegersOfAnyType) {
   EXPECT_EQ(largest(Scalar::i8, {}), 0);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::tensor_test

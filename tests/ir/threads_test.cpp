@@ -7,8 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace hoist {
-namespace {
+namespace hoist::threads_test {
 
 TEST(Threads, EveryPieceIsDoneOnce) {
   for (const size_t count : {0, 1, 2, 1000}) {
@@ -34,5 +33,4 @@ TEST(Threads, ALatchedConditionIsNotCalledAfterItWasTrue) {
   EXPECT_EQ(calls, 3);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::threads_test

@@ -4,8 +4,7 @@
 #include "ir/language/expression.h"
 #include "ir/text/parse/parse_term.h"
 
-namespace hoist {
-namespace {
+namespace hoist::typing_test {
 
 const std::string given =
     "x: [n]f32, y: [m]f32, a: [12]f32, b: [3][4]f32, c: [2][3][4]i8, t: (f32, [4]i8), s: f32, i: i32, o: bool, w: "
@@ -139,5 +138,4 @@ TEST(Typing, make_refuses_what_has_no_text) {
   EXPECT_TRUE(make(spec).errors()[0].where.empty());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::typing_test

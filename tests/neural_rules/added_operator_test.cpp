@@ -12,8 +12,7 @@
 #include "neural_rules/rewrite/rewrite_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::added_operator_test {
 
 using operators::ScopedOperators;
 using testing::Contains;
@@ -132,5 +131,4 @@ TEST(AddedOperatorRules, TakesPartInNeuralRules) {
   EXPECT_EQ(rewritten->functions.at("wave"), *rules.begin());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::added_operator_test

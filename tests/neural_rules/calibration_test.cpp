@@ -13,8 +13,7 @@
 #include "neural_rules/neural_rules.h"
 #include "tests/neural_rules/calibrated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::calibration_test {
 
 using testing::HasSubstr;
 
@@ -321,5 +320,4 @@ TEST(Formats, LevelsAreTheNumbersThatValuesBecome) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::calibration_test

@@ -12,8 +12,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::equalisation_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -146,5 +145,4 @@ TEST(ChannelScaling, FactorsThatDoNotFitAreRefused) {
   EXPECT_EQ(refusal({{"relu", {1, 2, 3, 4, 5, 6}}}), "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::equalisation_test

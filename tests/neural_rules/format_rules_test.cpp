@@ -7,8 +7,7 @@
 #include "ir/text/program_text.h"
 #include "tests/neural_rules/calibrated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::format_rules_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -188,5 +187,4 @@ TEST(FormatRules, StepsOfOthersAreNotTheirs) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::format_rules_test

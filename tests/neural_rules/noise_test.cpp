@@ -9,8 +9,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::noise_test {
 
 constexpr double factor = 1.5;
 
@@ -104,5 +103,4 @@ TEST(Helpers, BiasCorrectionAndAdaptiveRoundingMakeTheErrorSmaller) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::noise_test

@@ -16,8 +16,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::random_programs_test {
 
 using Shape = std::vector<int64_t>;
 
@@ -269,5 +268,4 @@ TEST(RandomPrograms, StudiesRunToTheirEnd) {
   EXPECT_GT(changed, models / 4);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::random_programs_test

@@ -12,8 +12,7 @@
 #include "tests/neural_rules/evaluated_model.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::rewrite_test {
 
 using testing::HasSubstr;
 
@@ -251,5 +250,4 @@ TEST(Rewrite, EveryRuleGivesAModelThatLowers) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::rewrite_test

@@ -11,8 +11,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::rounding_plan_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -159,5 +158,4 @@ TEST(RoundedWeights, OfAnotherShapeOrRangeAreRefused) {
   EXPECT_THAT(error_with(Tensor(Scalar::i8, {96, 80})), HasSubstr("are [96][80]i8"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::rounding_plan_test

@@ -16,8 +16,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::shared_models_test {
 
 Program read(const std::string& name) {
   ReadOptions options;
@@ -79,5 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Files, SharedModel,
                            return name;
                          });
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::shared_models_test

@@ -7,8 +7,7 @@
 #include "neural_rules/rewrite/format_rules.h"
 #include "tests/neural_rules/calibrated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::sites_test {
 
 using testing::ElementsAre;
 
@@ -84,5 +83,4 @@ TEST(Sites, WeightsThatTheModelReshapesAreConstants) {
   EXPECT_EQ(withheld.withheld.count("w"), 0U);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::sites_test

@@ -20,8 +20,7 @@
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
 
-namespace hoist {
-namespace {
+namespace hoist::faults_test {
 
 namespace fs = std::filesystem;
 
@@ -364,5 +363,4 @@ TEST_F(Faults, AKilledTuningLeavesAWholeDatabase) {
   EXPECT_EQ(run_shell(use).code, 0);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::faults_test

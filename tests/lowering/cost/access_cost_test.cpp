@@ -5,8 +5,7 @@
 
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::access_cost_test {
 
 Profile eight_lanes() {
   Profile profile;
@@ -81,5 +80,4 @@ TEST(AccessCost, ScansAreUnknown) {
   EXPECT_EQ(cost.of_loads({0, 1}, 0, {0, 1}), 0);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::access_cost_test

@@ -14,8 +14,7 @@
 #include "lowering/rules/rules.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::conserved_work_test {
 
 namespace fs = std::filesystem;
 
@@ -162,5 +161,4 @@ TEST(ConservedWork, OfActivationsBehindViews) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::conserved_work_test

@@ -7,8 +7,7 @@
 
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::element_reads_test {
 
 using testing::ElementsAre;
 
@@ -59,5 +58,4 @@ TEST(ElementReads, KnowPositionsThatDependOnData) {
   EXPECT_EQ(gathered, 1U);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::element_reads_test

@@ -6,8 +6,7 @@
 #include <ctime>
 #include <random>
 
-namespace hoist {
-namespace {
+namespace hoist::quadratic_choice_test {
 
 struct RandomProblem {
   QuadraticChoice problem;
@@ -147,5 +146,4 @@ TEST(QuadraticChoice, DecidesNodesOfOneOptionWithoutASearch) {
   EXPECT_DOUBLE_EQ(found.cost, problem.cost(found.options));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::quadratic_choice_test

@@ -10,8 +10,7 @@
 #include "ir/text/text.h"
 #include "tests/support/random_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::work_test {
 
 Expr term_of(const std::string& text) {
   auto term = parse(text);
@@ -288,5 +287,4 @@ TEST(Work, OfRandomProgramsIsBoundedFromBelow) {
   EXPECT_GT(repeated, 50);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::work_test

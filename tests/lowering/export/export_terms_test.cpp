@@ -14,8 +14,7 @@
 #include "tests/support/lower_model.h"
 #include "tests/support/random_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::export_terms_test {
 
 using testing::HasSubstr;
 
@@ -216,5 +215,4 @@ TEST(ReplaceByExpressions, NamesTheLayerThatCannotBeSaid) {
   EXPECT_THAT(done.errors()[1].text(), HasSubstr("layer third: there is no such layer"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::export_terms_test

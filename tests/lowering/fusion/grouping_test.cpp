@@ -8,8 +8,7 @@
 #include "lowering/terms/terms.h"
 #include "tests/lowering/fusion/long_models.h"
 
-namespace hoist {
-namespace {
+namespace hoist::grouping_test {
 
 TEST(Grouping, LongChainsBecomeKernelsOfBoundedSize) {
   double once = 0, thrice = 0;
@@ -211,5 +210,4 @@ TEST(Folding, SmallResultsHaveHalfOfTheBudgetForThemselves) {
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::grouping_test

@@ -9,8 +9,7 @@
 #include "lowering/pipeline/passes.h"
 #include "lowering/terms/statements.h"
 
-namespace hoist {
-namespace {
+namespace hoist::launches_test {
 
 Program inlined(const std::string& text) {
   auto program = parse_program(text);
@@ -133,5 +132,4 @@ output %y
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::launches_test

@@ -7,8 +7,7 @@
 #include "lowering/fusion/kernel_size.h"
 #include "tests/lowering/fusion/long_models.h"
 
-namespace hoist {
-namespace {
+namespace hoist::linear_time_test {
 
 // One operator of a family, of which a chain is made: each layer reads the result of the layer before.
 struct Link {
@@ -323,5 +322,4 @@ TEST(LinearTime, PartsOfASplitShareAKernel) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::linear_time_test

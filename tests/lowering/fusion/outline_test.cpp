@@ -16,8 +16,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/random_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::outline_test {
 
 using testing::HasSubstr;
 
@@ -174,5 +173,4 @@ TEST(Outline, LeavesOthersAlone) {
   EXPECT_FALSE(*outline_definition(index, "no such value"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::outline_test

@@ -12,8 +12,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::row_blocks_test {
 
 // Every array is larger than the first cache, so that its size decides nothing.
 Profile small_cache(int64_t vector_width = 4) {
@@ -216,5 +215,4 @@ TEST(RowBlocks, BlocksFitIntoTheCache) {
   EXPECT_FALSE(gains_by_blocks(1, 1024, 1 << 20, profile)) << "one word";
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::row_blocks_test

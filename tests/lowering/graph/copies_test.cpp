@@ -10,8 +10,7 @@
 #include "lowering/pipeline/replay.h"
 #include "lowering/terms/arrangement.h"
 
-namespace hoist {
-namespace {
+namespace hoist::copies_test {
 
 using testing::HasSubstr;
 
@@ -96,5 +95,4 @@ TEST(Copies, ReplayChecksWhatAStepSays) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::copies_test

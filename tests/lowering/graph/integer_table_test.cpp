@@ -12,8 +12,7 @@
 #include "tests/support/lower_model.h"
 #include "tests/support/named_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::integer_table_test {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -299,5 +298,4 @@ TEST(IntegerTable, OptionsSayWhichThereAre) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::integer_table_test

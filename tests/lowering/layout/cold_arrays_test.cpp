@@ -5,8 +5,7 @@
 #include "ir/text/program_text.h"
 #include "lowering/pipeline/lower.h"
 
-namespace hoist {
-namespace {
+namespace hoist::cold_arrays_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -83,5 +82,4 @@ TEST(ColdArrays, GpusHaveNone) {
   for (size_t i = 0; i < model.steps.size(); ++i) EXPECT_THAT(cold_of(model, i), IsEmpty());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::cold_arrays_test

@@ -10,8 +10,7 @@
 #include "lowering/pipeline/replay.h"
 #include "tests/lowering/stored_run.h"
 
-namespace hoist {
-namespace {
+namespace hoist::orders_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -208,5 +207,4 @@ TEST(Orders, OfTheUserThatCannotBeAreRefused) {
   EXPECT_THAT(refused("stored 0 1\nstored 1 0\n"), HasSubstr("my.steps:2: line 1 has an order already"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::orders_test

@@ -4,8 +4,7 @@
 
 #include "tests/lowering/operators/dynamic_calls.h"
 
-namespace hoist {
-namespace {
+namespace hoist::dynamic_loops_test {
 
 using testing::HasSubstr;
 
@@ -176,5 +175,4 @@ TEST(DynamicLoops, HaveRoomForWhatTheyMayAdd) {
   EXPECT_THAT(program.errors()[0].text(), HasSubstr("dimension 0 of carried value 0 grows faster with each iteration"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::dynamic_loops_test

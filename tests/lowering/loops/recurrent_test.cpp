@@ -10,8 +10,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::recurrent_test {
 
 using testing::HasSubstr;
 
@@ -450,5 +449,4 @@ TEST(RecurrentLayers, WhatDoesNotFitQuantisedWeightsIsSaid) {
   EXPECT_THAT(error(11, counting({1})), HasSubstr("R_zero_point is [1] of f32, expected ["));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::recurrent_test

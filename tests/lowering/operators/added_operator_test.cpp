@@ -10,8 +10,7 @@
 #include "lowering/export/export_terms.h"
 #include "lowering/pipeline/lower.h"
 
-namespace hoist {
-namespace {
+namespace hoist::added_operator_test {
 
 using operators::ScopedOperators;
 
@@ -73,5 +72,4 @@ TEST(AddedOperator, IsExportedToOnnx) {
   EXPECT_FALSE(has("Wave"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::added_operator_test

@@ -4,8 +4,7 @@
 
 #include "tests/lowering/operators/dynamic_calls.h"
 
-namespace hoist {
-namespace {
+namespace hoist::dynamic_extents_test {
 
 using testing::HasSubstr;
 
@@ -390,5 +389,4 @@ TEST(DynamicExtents, RoomIsBounded) {
   EXPECT_THAT(program.errors()[0].text(), HasSubstr("most_bounded_elements"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::dynamic_extents_test

@@ -7,8 +7,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::inverse_test {
 
 // Small matrices are inverted by one kernel, larger ones by a kernel for each step.
 TEST(Inverse, KernelsInvertMatricesOfAnySize) {
@@ -37,5 +36,4 @@ TEST(Inverse, KernelsInvertMatricesOfAnySize) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::inverse_test

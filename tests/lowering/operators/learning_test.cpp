@@ -10,8 +10,7 @@
 #include "ir/base/strings.h"
 #include "tests/lowering/operators/operators_layer.h"
 
-namespace hoist {
-namespace {
+namespace hoist::learning_test {
 
 using Floats = std::vector<double>;
 using Attributed = std::map<std::string, Attribute>;
@@ -268,5 +267,4 @@ TEST(LinearClassifiers, LabelsAndScores) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::learning_test

@@ -7,8 +7,7 @@
 #include "ir/properties/properties.h"
 #include "tests/lowering/operators/operators_layer.h"
 
-namespace hoist {
-namespace {
+namespace hoist::operator_errors_test {
 
 TEST(OperatorErrors, NameTheTwoNumbers) {
   EXPECT_EQ(LayerCase("MatMul", {counting({2, 3}), counting({4, 2})}).error(),
@@ -181,5 +180,4 @@ TEST(OperatorTable, IsSortedAndFindsByVersion) {
   ASSERT_NE(find_operator("com.microsoft", "Gelu", 19), nullptr);  // another domain, and other versions
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::operator_errors_test

@@ -4,8 +4,7 @@
 #include "ir/text/text.h"
 #include "tests/lowering/operators/operators_layer.h"
 
-namespace hoist {
-namespace {
+namespace hoist::operator_forms_test {
 
 Type matrix(int64_t rows, int64_t columns) { return array_type({Nat(rows), Nat(columns)}, scalar_type(Scalar::f32)); }
 
@@ -102,5 +101,4 @@ TEST(OperatorForms, ReshapeJoinsAndSplitsOnlyWhatDiffers) {
   EXPECT_EQ((*found)[0], map([](Expr rows) { return join(rows); }, x)) << print((*found)[0]);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::operator_forms_test

@@ -11,8 +11,7 @@
 #include "ir/text/text.h"
 #include "tests/lowering/operators/operators_layer.h"
 
-namespace hoist {
-namespace {
+namespace hoist::operators_test {
 
 TEST(Operators, ElementwiseBroadcasts) {
   EXPECT_EQ(show(LayerCase("Add", {counting({2, 1}), counting({3})}).run()), "[2][3] 0 1 2 1 2 3");
@@ -514,5 +513,4 @@ TEST(Operators, TreesOfWhichBranchesLeadRoundAreRefused) {
   EXPECT_EQ(forest(7).error(), "tree 0 has no node 7");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::operators_test

@@ -9,8 +9,7 @@
 
 #include "tests/lowering/operators/operators_layer.h"
 
-namespace hoist {
-namespace {
+namespace hoist::places_test {
 
 TEST(Operators, TrianglesTakeAnyDiagonal) {
   const Tensor x = counting({3, 4}), none = floats({3, 4}, std::vector<double>(12, 0));
@@ -240,5 +239,4 @@ TEST(Operators, RegionsHaveAsManySamplesAsTheyAreLong) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::places_test

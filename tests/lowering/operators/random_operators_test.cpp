@@ -7,8 +7,7 @@
 
 #include "tests/lowering/operators/operators_layer.h"
 
-namespace hoist {
-namespace {
+namespace hoist::random_operators_test {
 
 double mean_of(const Tensor& x) {
   double sum = 0;
@@ -98,5 +97,4 @@ TEST(RandomOperators, DropoutScalesWhatItKeeps) {
   EXPECT_EQ(mean_of(LayerCase("Dropout", {x}, {}, 2).run(1)), 1);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::random_operators_test

@@ -12,8 +12,7 @@
 #include "lowering/pipeline/passes.h"
 #include "tests/lowering/operators/called_outputs.h"
 
-namespace hoist {
-namespace {
+namespace hoist::selection_test {
 
 using testing::HasSubstr;
 
@@ -535,5 +534,4 @@ TEST(Extents, OfConstantsAreKnown) {
   EXPECT_EQ(text(find_type(*program, "shape")), "[2]i64");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::selection_test

@@ -8,8 +8,7 @@
 #include "ir/base/strings.h"
 #include "tests/lowering/operators/operators_layer.h"
 
-namespace hoist {
-namespace {
+namespace hoist::support_vectors_test {
 
 using Floats = std::vector<double>;
 using Attributed = std::map<std::string, Attribute>;
@@ -351,5 +350,4 @@ TEST(SupportVectors, AttributesThatDoNotFitAreNamed) {
               HasSubstr("prob_a requires probabilities of 33 classes, at most 32 are supported"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::support_vectors_test

@@ -9,8 +9,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "tests/lowering/operators/operators_layer.h"
 
-namespace hoist {
-namespace {
+namespace hoist::window_attributes_test {
 
 // One axis with the layer's attributes and explicit pads.
 struct WindowAxis {
@@ -285,5 +284,4 @@ TEST(WindowAttributes, TransposedConvolutionsAreAsAPlainLoop) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::window_attributes_test

@@ -7,8 +7,7 @@
 #include "lowering/rules/rules.h"
 #include "tests/support/print_steps.h"
 
-namespace hoist {
-namespace {
+namespace hoist::derivation_test {
 
 Expr term(const std::string& text) {
   auto parsed = parse(text);
@@ -127,5 +126,4 @@ TEST(Derivation, FoldsAScaleAndABiasIntoASum) {
   expect_replays(r);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::derivation_test

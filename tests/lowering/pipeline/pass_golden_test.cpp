@@ -10,8 +10,7 @@
 #include "lowering/search/exploration.h"
 #include "tests/golden.h"
 
-namespace hoist {
-namespace {
+namespace hoist::pass_golden_test {
 
 constexpr char folder[] = "passes";
 
@@ -113,5 +112,4 @@ TEST(PassGoldens, EveryPassHasOneThatChangesSomething) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::pass_golden_test

@@ -22,8 +22,7 @@
 #include "tests/support/lower_model.h"
 #include "tests/support/random_terms.h"
 
-namespace hoist {
-namespace {
+namespace hoist::passes_test {
 
 // All passes over terms except those for other forms of convolution.
 void group(Program& program) {
@@ -486,5 +485,4 @@ TEST(Passes, RandomTermsKeepEveryBit) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::passes_test

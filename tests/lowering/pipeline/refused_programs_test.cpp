@@ -5,8 +5,7 @@
 #include "ir/text/program_text.h"
 #include "lowering/pipeline/passes.h"
 
-namespace hoist {
-namespace {
+namespace hoist::refused_programs_test {
 
 using testing::HasSubstr;
 
@@ -54,5 +53,4 @@ TEST(Passes, FoldBodiesOverConstants) {
   EXPECT_EQ(program.constants.at("l").float_at(1), -16);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::refused_programs_test

@@ -12,8 +12,7 @@
 #include "tests/support/lower_model.h"
 #include "tests/support/named_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::replay_test {
 
 using testing::HasSubstr;
 
@@ -229,5 +228,4 @@ TEST(Replay, NamesMayHoldAnything) {
   EXPECT_EQ(read.steps[1].place, step.place);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::replay_test

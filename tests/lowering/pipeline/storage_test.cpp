@@ -11,8 +11,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::storage_test {
 
 // A sum of squares is not a contraction with weights, so normalised rows are not an image whose layout becomes NHWC.
 TEST(Storage, NormalisedRowsStayRows) {
@@ -303,5 +302,4 @@ TEST(Memory, PlansKeepWhatIsStillRead) {
   EXPECT_GT(shared, 0U);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::storage_test

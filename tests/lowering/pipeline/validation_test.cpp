@@ -13,8 +13,7 @@
 #include "tests/lowering/random_graphs.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::validation_test {
 
 using testing::HasSubstr;
 
@@ -148,5 +147,4 @@ TEST(Validation, ConvolutionsKeepExtremeNumbersInTheirWindows) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::validation_test

@@ -7,8 +7,7 @@
 #include "ir/text/program_text.h"
 #include "lowering/pipeline/lower.h"
 
-namespace hoist {
-namespace {
+namespace hoist::fused_launches_test {
 
 LoweredModel lowered(const std::string& text, const Profile& profile = {}, const LowerOptions& options = {}) {
   auto program = parse_program(text);
@@ -120,5 +119,4 @@ extent 0 of %y is %n
   EXPECT_GT(model.launches.size(), 0u);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::fused_launches_test

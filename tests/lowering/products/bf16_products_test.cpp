@@ -14,8 +14,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::bf16_products_test {
 
 using Ints = std::vector<int64_t>;
 
@@ -125,5 +124,4 @@ TEST(Bf16Products, WithoutRowsOrWordsStandInNoTiles) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::bf16_products_test

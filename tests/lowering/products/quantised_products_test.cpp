@@ -14,8 +14,7 @@
 #include "tests/support/lower_model.h"
 #include "tests/support/named_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::quantised_products_test {
 
 using Ints = std::vector<int64_t>;
 
@@ -355,5 +354,4 @@ TEST(QuantisedProducts, MatrixTilesDivideRowsAndWords) {
             0);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::quantised_products_test

@@ -13,8 +13,7 @@
 #include "tests/support/gpu_profile.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::winograd_test {
 
 struct Image {
   std::vector<int64_t> x, w;
@@ -404,5 +403,4 @@ TEST(Winograd, IsNoPartOfStrictCompilations) {
   EXPECT_EQ(kernels_of_convolution(*model), 1);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::winograd_test

@@ -20,8 +20,7 @@
 #include "tests/lowering/random_graphs.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::former_names_test {
 
 using testing::HasSubstr;
 
@@ -95,5 +94,4 @@ TEST(FormerNames, AreNoNamesOfUsersRules) {
   EXPECT_THAT(rules.errors()[0].text(), HasSubstr("hoist has a rule or pass of this name"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::former_names_test

@@ -11,8 +11,7 @@
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
 
-namespace hoist {
-namespace {
+namespace hoist::function_rules_test {
 
 constexpr int64_t samples = 1 << 16;
 
@@ -94,5 +93,4 @@ TEST(FunctionRulesOfKernels, KeepSpecialValues) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::function_rules_test

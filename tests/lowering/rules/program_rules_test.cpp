@@ -9,8 +9,7 @@
 #include "ir/text/program_text.h"
 #include "lowering/pipeline/passes.h"
 
-namespace hoist {
-namespace {
+namespace hoist::program_rules_test {
 
 using testing::HasSubstr;
 
@@ -298,5 +297,4 @@ TEST(Passes, HaveNamesAndMeanings) {
   EXPECT_EQ(find_pass("nothing"), nullptr);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::program_rules_test

@@ -13,8 +13,7 @@
 #include "lowering/rules/program_rules.h"
 #include "lowering/rules/tables.h"
 
-namespace hoist {
-namespace {
+namespace hoist::rules_test {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -214,5 +213,4 @@ TEST(WrongRules, AreRefusedAtStartUp) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::rules_test

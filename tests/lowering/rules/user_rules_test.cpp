@@ -8,8 +8,7 @@
 #include "lowering/pipeline/replay.h"
 #include "tests/lowering/stored_run.h"
 
-namespace hoist {
-namespace {
+namespace hoist::user_rules_test {
 
 using testing::HasSubstr;
 
@@ -190,5 +189,4 @@ TEST(RulesBetweenCalls, OneThatNeverEndsIsRefused) {
   EXPECT_THAT(all_of(done.errors()), HasSubstr("swap: applies to its own result at z without end"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::user_rules_test

@@ -12,8 +12,7 @@
 #include "lowering/rules/rules.h"
 #include "tests/support/print_steps.h"
 
-namespace hoist {
-namespace {
+namespace hoist::exploration_test {
 
 // A matmul, a softmax's sum, windows of a row, and an elementwise map.
 constexpr const char* terms[] = {
@@ -102,5 +101,4 @@ TEST(Exploration, OpensNoLoopsForADevice) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::exploration_test

@@ -14,8 +14,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::tuning_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -149,5 +148,4 @@ TEST(Tuning, KnobsThatNoTileHasLeaveTheEstimate) {
   EXPECT_EQ(kernels(strange), kernels(usual));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::tuning_test

@@ -10,8 +10,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::cpu_vectors_test {
 
 using testing::HasSubstr;
 
@@ -174,5 +173,4 @@ TEST(CpuVectors, NarrowIntegersFillARegister) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::cpu_vectors_test

@@ -14,8 +14,7 @@
 #include "tests/support/gpu_profile.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::gpu_sums_test {
 
 Profile gpu() { return gpu_profile(132); }
 
@@ -144,5 +143,4 @@ TEST(GpuSums, RowsShareTheirFolds) {
   EXPECT_EQ(count_nodes(short_rows, is_shared), 0u);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::gpu_sums_test

@@ -10,8 +10,7 @@
 #include "tests/lowering/stored_run.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::schedule_script_test {
 
 using testing::HasSubstr;
 
@@ -166,5 +165,4 @@ TEST(ScheduleScript, WrongFilesAreRefused) {
               HasSubstr("--steps prodct=my.steps: no kernel computes this layer (did you mean product?)"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::schedule_script_test

@@ -8,8 +8,7 @@
 #include "ir/base/stopwatch.h"
 #include "tests/support/factors_knob.h"
 
-namespace hoist {
-namespace {
+namespace hoist::knobs_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -141,5 +140,4 @@ TEST(Knobs, AMillionPointsAreListedInSeconds) {
   EXPECT_LT(watch.seconds(), 20);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::knobs_test

@@ -5,8 +5,7 @@
 
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::materialised_tiles_test {
 
 using testing::ElementsAre;
 using testing::Optional;
@@ -63,5 +62,4 @@ TEST(MaterialisedTiles, OthersHaveNone) {
       << "two that are shared differently";
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::materialised_tiles_test

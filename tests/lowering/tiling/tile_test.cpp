@@ -6,8 +6,7 @@
 
 #include "tests/support/gpu_profile.h"
 
-namespace hoist {
-namespace {
+namespace hoist::tile_test {
 
 Profile wide() {
   Profile profile;
@@ -165,5 +164,4 @@ TEST(Tile, StepsThatWaitTogetherDivideTheSum) {
   EXPECT_EQ(steps_together(27), 1);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::tile_test

@@ -7,8 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace hoist {
-namespace {
+namespace hoist::budget_test {
 
 using testing::HasSubstr;
 
@@ -155,5 +154,4 @@ TEST(Budget, SaysWhenSamplesAreTooFew) {
   EXPECT_EQ(resolution_note(budget("sqnr=30dB"), 1), "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::budget_test

@@ -15,8 +15,7 @@
 #include "tests/neural_rules/random_assignment.h"
 #include "tests/support/prediction_quality.h"
 
-namespace hoist {
-namespace {
+namespace hoist::choose_test {
 
 using testing::HasSubstr;
 
@@ -452,5 +451,4 @@ TEST(Choose, AStudyThatEndsAnywhereIsResumedToTheSameChoice) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::choose_test

@@ -9,8 +9,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::dynamic_outputs_test {
 
 using testing::HasSubstr;
 
@@ -116,5 +115,4 @@ TEST(DynamicOutputs, EachRunHasASizeOfItsOwn) {
   EXPECT_EQ(nothing.mean_squared_error, 0);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::dynamic_outputs_test

@@ -10,8 +10,7 @@
 #include "ir/base/special_values.h"
 #include "tests/support/prediction_quality.h"
 
-namespace hoist {
-namespace {
+namespace hoist::interval_test {
 
 TEST(Interval, WilsonOfSharesInside) {
   // The interval of 7600 of 10,000 has a half-width of about 0.8 percentage points.
@@ -162,5 +161,4 @@ TEST(Times, HaveThreeDigits) {
   EXPECT_EQ(time_text(2.5), "2.5 s");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::interval_test

@@ -10,8 +10,7 @@
 #include "ir/base/special_values.h"
 #include "neural_rules/choice/outputs.h"
 
-namespace hoist {
-namespace {
+namespace hoist::metric_test {
 
 using testing::HasSubstr;
 
@@ -215,5 +214,4 @@ TEST(Metric, OutputsThatDoNotFitAreRefused) {
   EXPECT_THAT(error(OutputKind::values, {none}, {none}, 1), HasSubstr("no values"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::metric_test

@@ -8,8 +8,7 @@
 #include "ir/base/strings.h"
 #include "tests/neural_rules/calibrated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::outputs_test {
 
 Program with_output_shapes(const std::vector<std::vector<int64_t>>& shapes) {
   Program out;
@@ -115,5 +114,4 @@ TEST(Outputs, TheDigestHasThePowerOfEachAndTheClassesOfTheMainOne) {
   EXPECT_DOUBLE_EQ(found.mean_squares[1], 7.5);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::outputs_test

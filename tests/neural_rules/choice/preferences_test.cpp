@@ -4,8 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace hoist {
-namespace {
+namespace hoist::preferences_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -171,5 +170,4 @@ TEST_F(PreferencesTest, ContradictionsAreSaidAllAtOnce) {
   EXPECT_THAT(problems("forbid conv1 w4\nforbid conv1 *"), IsEmpty());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::preferences_test

@@ -7,8 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace hoist {
-namespace {
+namespace hoist::record_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -161,5 +160,4 @@ TEST(RecordedChoices, AreFoundByBudgetAndObjective) {
   EXPECT_EQ(find_choice(record, "", "size", "file")->certificate, "third");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::record_test

@@ -11,8 +11,7 @@
 
 #include "ir/base/special_values.h"
 
-namespace hoist {
-namespace {
+namespace hoist::solver_test {
 
 using testing::HasSubstr;
 using Edges = std::vector<std::pair<size_t, size_t>>;
@@ -361,5 +360,4 @@ TEST(Solver, RefusesWhatIsNoProblem) {
   EXPECT_EQ(error({{}, {}}), "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::solver_test

@@ -13,8 +13,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::time_limit_test {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -207,5 +206,4 @@ TEST(ChoiceInTime, EverySiteHasItsFirstRuleBeforeAnyHasTheNext) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::time_limit_test

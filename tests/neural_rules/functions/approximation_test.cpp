@@ -9,8 +9,7 @@
 #include "neural_rules/functions/minimax.h"
 #include "neural_rules/functions/term_error.h"
 
-namespace hoist {
-namespace {
+namespace hoist::approximation_test {
 
 using testing::HasSubstr;
 
@@ -79,5 +78,4 @@ TEST(Approximation, SaysWhatIsOutOfReach) {
   EXPECT_THAT(approximation("tahn", 3).errors()[0].text(), HasSubstr("did you mean tanh?"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::approximation_test

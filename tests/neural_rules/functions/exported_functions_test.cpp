@@ -12,8 +12,7 @@
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/support/named_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::exported_functions_test {
 
 Program one_layer(const std::string& operation) {
   NamedModel model;
@@ -55,5 +54,4 @@ TEST(ExportedFunctions, OperatorsComputeTheApproximation) {
   EXPECT_EQ(used.size(), function_rules().size());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::exported_functions_test

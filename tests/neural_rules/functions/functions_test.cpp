@@ -12,8 +12,7 @@
 #include "tests/lowering/operators/operators_layer.h"
 #include "tests/support/print_steps.h"
 
-namespace hoist {
-namespace {
+namespace hoist::functions_test {
 
 using testing::HasSubstr;
 
@@ -278,5 +277,4 @@ TEST(Approximate, SaysWhyNot) {
   EXPECT_THAT(unknown.errors()[0].text(), HasSubstr("did you mean tanh-rational-5?"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::functions_test

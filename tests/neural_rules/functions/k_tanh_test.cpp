@@ -8,8 +8,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/text/text.h"
 
-namespace hoist {
-namespace {
+namespace hoist::k_tanh_test {
 
 double tanh_in_double(double x) { return std::tanh(x); }
 
@@ -133,5 +132,4 @@ TEST(KTanh, EntriesAreTheBestOfTheirInterval) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::k_tanh_test

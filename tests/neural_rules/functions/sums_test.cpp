@@ -14,8 +14,7 @@
 #include "tests/neural_rules/evaluated_model.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::sums_test {
 
 using testing::HasSubstr;
 
@@ -123,5 +122,4 @@ TEST(Sums, OnnxHasTheOperatorInF16BetweenCasts) {
   for (int64_t i = 0; i < exact.size(); ++i) EXPECT_NEAR(half.float_at(i), exact.float_at(i), 0.02);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::sums_test

@@ -9,8 +9,7 @@
 #include "tools/base/files.h"
 #include "tools/cli/command_line.h"
 
-namespace hoist {
-namespace {
+namespace hoist::terminal_test {
 
 TEST(Printable, KeepsTextAndNothingThatActs) {
   EXPECT_EQ(printable("conv1 \"a/b:0\" \\"), "conv1 \"a/b:0\" \\");
@@ -167,5 +166,4 @@ TEST(Audience, HasResultsAndJsonApart) {
   EXPECT_EQ(heard.results.substr(0, heard.results.size() / 2), heard.results.substr(heard.results.size() / 2));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::terminal_test

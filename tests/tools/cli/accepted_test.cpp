@@ -14,8 +14,7 @@
 #include "tests/tools/program.h"
 #include "tools/driver/self_check.h"
 
-namespace hoist {
-namespace {
+namespace hoist::accepted_test {
 
 namespace fs = std::filesystem;
 using Ints = std::vector<int64_t>;
@@ -239,5 +238,4 @@ TEST(Accepted, FilesThatWereOnceRefused) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::accepted_test

@@ -11,8 +11,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::bad_input_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -455,5 +454,4 @@ TEST_F(BadRun, ExistingFolders) {
   EXPECT_EQ(files_below(other.path()), std::vector<std::string>{"precious.txt"});
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::bad_input_test

@@ -8,8 +8,7 @@
 
 #include "tests/tools/program.h"
 
-namespace hoist {
-namespace {
+namespace hoist::clutter_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -65,5 +64,4 @@ TEST_F(InTemporaryFolder, ExportersClutterIsInNoKernel) {
   EXPECT_NE(merged.find("relu"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::clutter_test

@@ -15,8 +15,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::commands_test {
 
 namespace fs = std::filesystem;
 using testing::ContainsRegex;
@@ -529,5 +528,4 @@ TEST_F(Commands, TheExampleProgramBuildsAndRuns) {
   ASSERT_EQ(ran.code, 0) << ran.out << ran.err;
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::commands_test

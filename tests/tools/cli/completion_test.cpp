@@ -11,8 +11,7 @@
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
 
-namespace hoist {
-namespace {
+namespace hoist::completion_test {
 
 using testing::HasSubstr;
 
@@ -142,5 +141,4 @@ TEST(Habits, TablesFitTheWidthThatIsAskedFor) {
   EXPECT_EQ(run_hoist({"operators"}).out.find('\x1b'), std::string::npos);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::completion_test

@@ -12,8 +12,7 @@
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
 
-namespace hoist {
-namespace {
+namespace hoist::export_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -214,5 +213,4 @@ TEST_F(Export, SaysWhatIsWrongWithRules) {
   EXPECT_THAT(left(), IsEmpty());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::export_test

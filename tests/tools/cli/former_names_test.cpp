@@ -7,8 +7,7 @@
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/program.h"
 
-namespace hoist {
-namespace {
+namespace hoist::former_names_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -31,5 +30,4 @@ TEST(FormerNamesOfCommands, WorkWithANote) {
   EXPECT_THAT(shown.err, HasSubstr("note: softmax-kept is an old name: write softmax-materialised"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::former_names_test

@@ -10,8 +10,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::hints_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -141,5 +140,4 @@ TEST_F(Hints, ANativeBundleIsExportedFromItsRecord) {
   EXPECT_FALSE(fs::exists(in("none.onnx")));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::hints_test

@@ -15,8 +15,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::honest_words_test {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -291,5 +290,4 @@ TEST_F(HonestWords, OutputsOfOtherLengthsAreCounted) {
   EXPECT_EQ(json_of(in("places.json"))["outputs"][0]["other_shape"], 1);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::honest_words_test

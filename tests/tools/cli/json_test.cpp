@@ -13,8 +13,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::json_test {
 
 using nlohmann::json;
 using testing::HasSubstr;
@@ -175,5 +174,4 @@ TEST_F(JsonAnswers, OfWhatFailsAndWhatContradictsItself) {
   EXPECT_EQ(missing.out, "");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::json_test

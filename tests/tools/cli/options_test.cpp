@@ -12,8 +12,7 @@
 #include "tools/cli/command_texts.h"
 #include "tools/cli/parse_options.h"
 
-namespace hoist {
-namespace {
+namespace hoist::options_test {
 
 using testing::HasSubstr;
 
@@ -193,5 +192,4 @@ TEST(Options, HelpOfCompileIsInGroups) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::options_test

@@ -6,8 +6,7 @@
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/program.h"
 
-namespace hoist {
-namespace {
+namespace hoist::rewrite_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -153,5 +152,4 @@ TEST_F(RewriteCommand, WrongUseIsSaid) {
   EXPECT_EQ(ran.code, 3);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::rewrite_test

@@ -5,8 +5,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::image_decoder_test {
 
 using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
@@ -74,5 +73,4 @@ TEST_F(ImagesOfUsers, OfAStreamThatIsTooLongAreRefused) {
   EXPECT_THAT(ran.err, HasSubstr("has 1001 bytes, and input data takes 1000"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::image_decoder_test

@@ -19,8 +19,7 @@
 #include "tools/data/npy.h"
 #include "tools/data/scores.h"
 
-namespace hoist {
-namespace {
+namespace hoist::media_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -364,5 +363,4 @@ TEST(Scores, NoBetterThanChanceIsSaid) {
   EXPECT_EQ(sure.right(), 40);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::media_test

@@ -12,8 +12,7 @@
 #include "tools/base/files.h"
 #include "tools/data/samples.h"
 
-namespace hoist {
-namespace {
+namespace hoist::npy_test {
 
 using testing::HasSubstr;
 
@@ -228,5 +227,4 @@ TEST(Files, AppearWholeOrNotAtAll) {
   EXPECT_FALSE(std::filesystem::exists(folder->path() / "out")) << "what is not committed goes";
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::npy_test

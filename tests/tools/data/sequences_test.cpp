@@ -10,8 +10,7 @@
 #include "tests/tools/program.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::sequences_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -118,5 +117,4 @@ TEST_F(SequenceModel, DataOfAnotherKindAreRefused) {
   EXPECT_THAT(ran.out, HasSubstr("input_0.pb"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::sequences_test

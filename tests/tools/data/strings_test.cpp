@@ -10,8 +10,7 @@
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
 
-namespace hoist {
-namespace {
+namespace hoist::strings_test {
 
 using ::testing::HasSubstr;
 using Texts = std::vector<std::string>;
@@ -167,5 +166,4 @@ TEST_F(StringsOfModels, TheirPiecesHaveAsMuchRoomAsIsAskedFor) {
   EXPECT_EQ(run_hoist({"compile", path, "-o", in("b.hoist"), "--bound", "string-pieces=0"}).code, 2);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::strings_test

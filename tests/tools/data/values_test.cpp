@@ -8,8 +8,7 @@
 #include "tools/data/npy.h"
 #include "tools/driver/input_values.h"
 
-namespace hoist {
-namespace {
+namespace hoist::values_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -94,5 +93,4 @@ TEST_F(InputsThatDecideShapes, WrongValuesAreRefused) {
   EXPECT_THAT(said("axes=[1,0]", 3), HasSubstr("has shape [2], and the input [1]"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::values_test

@@ -10,8 +10,7 @@
 #include "tools/inspection/derivation.h"
 #include "tools/study/device_models.h"
 
-namespace hoist {
-namespace {
+namespace hoist::added_operator_test {
 
 using operators::ScopedOperators;
 
@@ -72,5 +71,4 @@ TEST(AddedOperatorOnADevice, IsChosenForUnderABudget) {
     EXPECT_EQ(replayed->program.definitions[i].expression, lowered->groups[i].low);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::added_operator_test

@@ -8,8 +8,7 @@
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
 
-namespace hoist {
-namespace {
+namespace hoist::cmake_test {
 
 using testing::HasSubstr;
 
@@ -204,5 +203,4 @@ TEST(BundleInCMake, FindPackageFindsWhatIsInstalled) {
   EXPECT_THAT(wrong.out, HasSubstr("hoist compile"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::cmake_test

@@ -5,8 +5,7 @@
 #include "ir/program/program_builder.h"
 #include "tests/tools/driver/control_fixture.h"
 
-namespace hoist {
-namespace {
+namespace hoist::control_test {
 
 using testing::HasSubstr;
 
@@ -373,5 +372,4 @@ TEST_P(ControlTest, SmallBranchesAreComputedBoth) {
   EXPECT_TRUE(plan_.controls.empty() && plan_.items.empty());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::control_test

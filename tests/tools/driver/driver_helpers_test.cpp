@@ -12,8 +12,7 @@
 #include "backends/bundle/bundle.h"
 #include "tests/tools/program.h"
 
-namespace hoist {
-namespace {
+namespace hoist::driver_helpers_test {
 
 namespace fs = std::filesystem;
 
@@ -108,5 +107,4 @@ TEST_F(DriverHelpersTest, AreNotNeededWhereTheCacheIsSwitchedOff) {
   EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::driver_helpers_test

@@ -3,8 +3,7 @@
 
 #include "tests/tools/driver/control_fixture.h"
 
-namespace hoist {
-namespace {
+namespace hoist::long_loops_test {
 
 // 2,000 iterations exceed the limit of unrolling.
 TEST_P(ControlTest, LongLoopsAreNotUnrolled) {
@@ -158,5 +157,4 @@ TEST_P(ControlTest, ManyBoxesAreTaken) {
   EXPECT_EQ(found[0], Tensor::of(Scalar::i64, {1100, 3}, wanted));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::long_loops_test

@@ -9,8 +9,7 @@
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
 
-namespace hoist {
-namespace {
+namespace hoist::native_test {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
@@ -157,5 +156,4 @@ TEST_F(Native, CodeForOtherProcessorsRunsThere) {
   EXPECT_THAT(ran.out, Not(HasSubstr("FAIL")));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::native_test

@@ -8,8 +8,7 @@
 #include "tests/golden.h"
 #include "tools/driver/compile.h"
 
-namespace hoist {
-namespace {
+namespace hoist::opencl_golden_test {
 
 // Fixed, independent of the machine.
 Profile profile() {
@@ -50,5 +49,4 @@ TEST(OpenClGoldens, KernelsOfSmallLayers) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::opencl_golden_test

@@ -6,8 +6,7 @@
 #include "ir/text/program_text.h"
 #include "tools/driver/compile.h"
 
-namespace hoist {
-namespace {
+namespace hoist::plan_test {
 
 Plan plan_of(const std::string& text) {
   auto program = parse_program(text);
@@ -127,5 +126,4 @@ TEST(Plan, LargeModelsAreNotCheckedAsAWhole) {
   EXPECT_FALSE(plan.kernels[0].check_positions.empty());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::plan_test

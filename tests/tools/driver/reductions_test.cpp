@@ -10,8 +10,7 @@
 #include "tools/driver/compile.h"
 #include "tools/driver/self_check.h"
 
-namespace hoist {
-namespace {
+namespace hoist::reductions_test {
 
 constexpr char reductions[] = R"(program %reductions version 21
 input %x : [2][3][5][41]f32
@@ -117,5 +116,4 @@ TEST(Reductions, HaveTheInterpretersNumbersOnADevice) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::reductions_test

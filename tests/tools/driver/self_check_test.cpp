@@ -14,8 +14,7 @@
 #include "tests/support/named_model.h"
 #include "tools/base/files.h"
 
-namespace hoist {
-namespace {
+namespace hoist::self_check_test {
 
 using testing::HasSubstr;
 using Ints = std::vector<int64_t>;
@@ -188,5 +187,4 @@ TEST(BoundaryPositions, HoldTheEndsOfEveryAxis) {
   EXPECT_TRUE(boundary_positions({{3, 0}, {0, 0}, {3, 0}}, 1).empty());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::self_check_test

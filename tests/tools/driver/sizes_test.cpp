@@ -12,8 +12,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::sizes_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -168,5 +167,4 @@ TEST(Sizes, CombinationsAreAllThatThereAre) {
   EXPECT_FALSE(size_choices({"a=1,2,3,4,5,6,7,8,9", "b=1,2,3,4,5,6,7,8"}).ok());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::sizes_test

@@ -10,8 +10,7 @@
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/program.h"
 
-namespace hoist {
-namespace {
+namespace hoist::derivation_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -247,5 +246,4 @@ TEST_F(Derivations, RewriteTakesTheUsersRules) {
   EXPECT_EQ(run_hoist({"rewrite", term, "--rule", "halve-loop"}).code, 2);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::derivation_test

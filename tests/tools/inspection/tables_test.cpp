@@ -11,8 +11,7 @@
 #include "tools/base/files.h"
 #include "tools/study/device_models.h"
 
-namespace hoist {
-namespace {
+namespace hoist::tables_test {
 
 using testing::HasSubstr;
 
@@ -146,5 +145,4 @@ TEST_F(Tables, ExplainShowsThemAndOffLeavesThemOut) {
   EXPECT_EQ(run_hoist({"explain", folder, "f1", "--pass", "tables=on"}).code, 2);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::tables_test

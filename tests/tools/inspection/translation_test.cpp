@@ -9,8 +9,7 @@
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
 
-namespace hoist {
-namespace {
+namespace hoist::translation_test {
 
 using testing::HasSubstr;
 
@@ -75,5 +74,4 @@ TEST_F(Translation, WhatIsNoModelIsBadInput) {
   EXPECT_EQ(run_hoist({"reduce", model}).code, 2);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::translation_test

@@ -5,8 +5,7 @@
 
 #include "tests/tools/program.h"
 
-namespace hoist {
-namespace {
+namespace hoist::drivers_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -66,5 +65,4 @@ TEST_F(Rusticl, ABundleMadeOnPoclRuns) {
   EXPECT_THAT(verified.err, HasSubstr("the bundle is made for pthread"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::drivers_test

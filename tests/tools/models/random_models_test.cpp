@@ -13,8 +13,7 @@
 #include "tools/driver/compile.h"
 #include "tools/driver/self_check.h"
 
-namespace hoist {
-namespace {
+namespace hoist::random_models_test {
 
 uint64_t number_in(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
@@ -54,5 +53,4 @@ TEST(RandomModels, HaveTheInterpretersNumbersOnADevice) {
   EXPECT_GT(compared, 100 * models);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::random_models_test

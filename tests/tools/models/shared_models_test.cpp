@@ -7,8 +7,7 @@
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/program.h"
 
-namespace hoist {
-namespace {
+namespace hoist::shared_models_test {
 
 namespace fs = std::filesystem;
 
@@ -56,5 +55,4 @@ INSTANTIATE_TEST_SUITE_P(All, SharedModel,
                            return name;
                          });
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::shared_models_test

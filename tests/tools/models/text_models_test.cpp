@@ -14,8 +14,7 @@
 #include "tests/support/lower_model.h"
 #include "tools/driver/compile.h"
 
-namespace hoist {
-namespace {
+namespace hoist::text_models_test {
 
 std::map<std::string, std::string> files_of(const std::filesystem::path& folder) {
   std::map<std::string, std::string> out;
@@ -106,5 +105,4 @@ TEST_F(TextModels, RealModelsGiveTheSameBundles) {
                      {{"input.0", 1}, {"input.1", 576}, {"state.1", 1}});
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::text_models_test

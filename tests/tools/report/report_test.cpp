@@ -15,8 +15,7 @@
 #include "tools/report/kernels.h"
 #include "tools/study/record_json.h"
 
-namespace hoist {
-namespace {
+namespace hoist::report_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -430,5 +429,4 @@ TEST(Report, ABrowserClicksThroughThePage) {
   EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::report_test

@@ -11,8 +11,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::budget_input_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -185,5 +184,4 @@ TEST(BadRecord, NoJson) {
   expect_refused({"--budget", "sqnr=30dB", "--record", folder.write("record.json", "{").string()}, "record.json");
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::budget_input_test

@@ -12,8 +12,7 @@
 #include "tools/base/files.h"
 #include "tools/data/npy.h"
 
-namespace hoist {
-namespace {
+namespace hoist::budget_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -361,5 +360,4 @@ TEST_F(BudgetCommand, SamplesThatWereCalibratedOnAreTold) {
   EXPECT_THAT(ran.out, HasSubstr("the unchanged model: "));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::budget_test

@@ -12,8 +12,7 @@
 #include "tools/driver/self_check.h"
 #include "tools/tuning/variants.h"
 
-namespace hoist {
-namespace {
+namespace hoist::choices_test {
 
 using testing::UnorderedElementsAre;
 using tuning::ChoiceKind;
@@ -139,5 +138,4 @@ TEST_F(Choices, OfNumbersThatNoSpaceHasAreRightToo) {
   }
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::choices_test

@@ -10,8 +10,7 @@
 #include "tools/inspection/derivation.h"
 #include "tools/study/device_models.h"
 
-namespace hoist {
-namespace {
+namespace hoist::function_steps_test {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
@@ -80,5 +79,4 @@ TEST_F(FunctionSteps, ArePrintedByExplain) {
   EXPECT_THAT(layers.out, Not(HasSubstr("(added)")));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::function_steps_test

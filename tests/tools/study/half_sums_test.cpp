@@ -8,8 +8,7 @@
 #include "tests/tools/program.h"
 #include "tools/study/device_models.h"
 
-namespace hoist {
-namespace {
+namespace hoist::half_sums_test {
 
 TEST(HalfSums, HaveTheInterpretersBitsOnADevice) {
   auto model = open_for_study(std::filesystem::path(HOIST_SOURCE_DIR) / "models" / "digits_residual.onnx", {});
@@ -37,5 +36,4 @@ TEST(HalfSums, HaveTheInterpretersBitsOnADevice) {
   EXPECT_NE(explained.out.find("f16-arithmetic at layer"), std::string::npos) << explained.out;
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::half_sums_test

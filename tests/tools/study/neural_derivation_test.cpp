@@ -18,8 +18,7 @@
 #include "tools/inspection/translation.h"
 #include "tools/study/device_models.h"
 
-namespace hoist {
-namespace {
+namespace hoist::neural_derivation_test {
 
 using testing::HasSubstr;
 
@@ -264,5 +263,4 @@ TEST_F(NeuralBundle, ExportsWhatItHas) {
   EXPECT_GE(count("Cast"), 2);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::neural_derivation_test

@@ -12,8 +12,7 @@
 #include "tools/data/samples.h"
 #include "tools/study/device_models.h"
 
-namespace hoist {
-namespace {
+namespace hoist::prediction_test {
 
 struct Findings {
   PredictionQuality quality;
@@ -93,5 +92,4 @@ TEST(Prediction, OfAModelByHand) {
   expect_good(findings);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::prediction_test

@@ -10,8 +10,7 @@
 #include "ir/base/temporary_folder.h"
 #include "tools/study/record_json.h"
 
-namespace hoist {
-namespace {
+namespace hoist::record_test {
 
 using testing::HasSubstr;
 
@@ -337,5 +336,4 @@ TEST(RecordText, ChangedWeightsAreRefused) {
   EXPECT_THAT(error(replaced(text, "\"rule\":\"w8a8-adaptive\",", "")), HasSubstr("has no rule"));
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::record_test

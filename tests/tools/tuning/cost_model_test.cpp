@@ -13,7 +13,7 @@
 #include "lowering/pipeline/lower.h"
 
 namespace hoist::tuning {
-namespace {
+namespace cost_model_test {
 
 using testing::DoubleNear;
 using testing::HasSubstr;
@@ -277,5 +277,5 @@ TEST(CostModel, RecordsAreReadLineByLine) {
   EXPECT_FALSE(read_kernel_times(folder->path() / "none.jsonl").ok());
 }
 
-}  // namespace
+}  // namespace cost_model_test
 }  // namespace hoist::tuning

@@ -7,7 +7,7 @@
 #include "tests/support/random_terms.h"
 
 namespace hoist::tuning {
-namespace {
+namespace kernel_tokens_test {
 
 using testing::SizeIs;
 
@@ -59,5 +59,5 @@ TEST(KernelTokens, AreWithinTheVocabulary) {
       }
 }
 
-}  // namespace
+}  // namespace kernel_tokens_test
 }  // namespace hoist::tuning

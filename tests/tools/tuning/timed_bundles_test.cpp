@@ -14,8 +14,7 @@
 #include "tools/tuning/tuned_model.h"
 #include "tools/tuning/variants.h"
 
-namespace hoist {
-namespace {
+namespace hoist::timed_bundles_test {
 
 using testing::HasSubstr;
 using tuning::Assignment;
@@ -226,5 +225,4 @@ TEST_F(VariantsThatFail, WithADeviceThatIsLostAreNotToBlame) {
   EXPECT_FALSE(timer.time({{usual, {{0, other_knobs(0, 0)}}, {{0, other_knobs(0, 1)}}}}, {}, never).ok());
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::timed_bundles_test

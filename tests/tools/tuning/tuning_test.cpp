@@ -20,8 +20,7 @@
 #include "tools/records/tuning_database.h"
 #include "tools/tuning/tuned_model.h"
 
-namespace hoist {
-namespace {
+namespace hoist::tuning_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -422,5 +421,4 @@ TEST_F(TuningTest, ChoicesAreListed) {
   EXPECT_EQ(run_hoist({"tune", model, "--profile", "nvidia-a100"}).code, 2);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::tuning_test
