@@ -1,5 +1,6 @@
 #include "lowering/graph/copies.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -114,6 +115,7 @@ void read_instead(Program& program, const Definition& copy, const std::string& o
   for (Weights& weights : consumer.weights) {
     if (weights.value == copy.value) weights.value = original;
   }
+  std::replace(consumer.parts.begin(), consumer.parts.end(), copy.value, original);
   consumer.expression =
       substitute_parameters(consumer.expression, {{copy.value, parameter(original, copy.expression->type)}});
 }

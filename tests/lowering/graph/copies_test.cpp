@@ -69,6 +69,16 @@ TEST(Copies, LayersThatStandTwiceAreOneUnlessTheyMayDiffer) {
   EXPECT_THAT(left_of(twice, false), HasSubstr("Add(%c, %d)"));
 }
 
+TEST(Copies, ARepeatedPartOfAConcatenationIsTheFirst) {
+  const std::string concatenation =
+      "input %x : [2][6]f32\n"
+      "define %a : [2][6]f32 = map2d exp %x from \"a\"\n"
+      "define %b : [2][6]f32 = map2d exp %x from \"b\"\n"
+      "define %y : [4][6]f32 = concat(%a, %b) from \"c\" with parts %a %b along 0\n"
+      "output %y\n";
+  EXPECT_THAT(left_of(concatenation), HasSubstr("with parts %a %a along 0"));
+}
+
 TEST(Copies, OutputsStay) {
   const std::string left = left_of(
       "input %x : [2][6]f32\n"
