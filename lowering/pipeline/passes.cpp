@@ -124,6 +124,7 @@ constexpr Pass all_passes[] = {
     {"keep-bf16", "keeps bf16 operands of contractions as stored, for processors with matrix instructions", calls, exact, multiplies_matrices},
     {"short-polyphase-convolutions", "splits strided transposed convolutions by odd filters into one convolution per phase, on CPUs", calls, rounding, host_is_the_device},
     {"polyphase-convolutions", "replaces strided transposed convolutions by one convolution of their phases", calls, rounding},
+    {"grouped-products", "replaces grouped convolutions of rows with one tap by batched products, on CPUs", calls, exact, host_is_the_device},
     {"decompose-calls", "splits calls into several with less work in all, such as Einsum over many arrays", calls, rounding, nullptr, decompose_calls, replay_decompose_calls},
     {"fold-constants", "evaluates definitions that read only constants", calls, exact, nullptr, constants, replay_fold_constants},
     // Known biases are constants by now.

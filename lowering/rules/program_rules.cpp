@@ -453,6 +453,22 @@ bool has_short_phases(ProgramMatch& match) {
   return true;
 }
 
+// True for a convolution of rows in groups of several channels, with one tap and no padding: each result is a product
+// of a filter with the channels of one element. Adds the shapes of the filters by group, of the rows by group, and of
+// the result.
+bool is_product_of_row_groups(ProgramMatch& match) {
+  const Integers x = shape_of(match.values.at("x")->type), w = shape_of(match.values.at("w")->type);
+  const Attributes& given = match.rests["A"];
+  const int64_t groups = groups_of(match);
+  if (x.size() != 3 || w[2] != 1 || groups == 1 || w[1] == 1) return false;
+  if (integers(given, "strides", {1}) != Integers{1} || integers(given, "pads", {0, 0}) != Integers{0, 0}) return false;
+  match.attributes["filters"] = Integers{groups, w[0] / groups, w[1]};
+  match.attributes["rows"] = Integers{x[0], groups, w[1], x[2]};
+  match.attributes["together"] = Integers{x[0], w[0], x[2]};
+  match.attributes["by_channel"] = by_channel(x.size());
+  return true;
+}
+
 // A computed float to the power of one known number, which keeps its shape.
 bool is_power_of(const ProgramMatch& match, int64_t exponent) {
   const Tensor* t = match.known("t");
@@ -501,6 +517,7 @@ const ProgramConditions& program_conditions() {
       {"quantised from zero", plain(is_quantised_from_zero)},
       {"phases of strides", plain(has_phases)},
       {"short phases of strides", plain(has_short_phases)},
+      {"product of row groups", plain(is_product_of_row_groups)},
       {"taps of padding", plain(has_taps_of_padding)},
       {"a tap of mostly padding", plain(has_tap_of_mostly_padding)},
       {"power of #", [](ProgramMatch& m, Numbers n) { return is_power_of(m, n[0]); }},
