@@ -197,6 +197,8 @@ class OrderChoice {
       if (may_transpose_output(d)) add(channels_last(rank));
       return out;
     }
+    // Elements of a row share folds, which loops with another innermost dimension would compute for each element.
+    if (shares_folds(d.expression)) return out;
     for (size_t i = 0; i + 1 < rank; ++i) add(innermost_order(rank, i));
     return out;
   }

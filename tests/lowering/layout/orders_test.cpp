@@ -80,6 +80,26 @@ TEST(Orders, ResidualStreamsOfAnEncoderAreStoredAsTheirProductsWriteThem) {
   }
 }
 
+// The product after the softmax has vectors of rows, but the sums of a row are shared by its elements.
+TEST(Orders, RowsThatShareFoldsStayRows) {
+  const Program program = before_choice(program_of(
+      "program version 21\ninput %q : [1][256][64]f32\ninput %k : [1][256][64]f32\ninput %v : [1][256][64]f32\n"
+      "input %o : [256][256]f32\n"
+      "define %g : [1][4][64][64]f32 = Reshape(%q; shape = [1, 4, 64, 64]) from \"heads of queries\"\n"
+      "define %t : [1][4][64][64]f32 = Transpose(%g; perm = [0, 1, 3, 2]) from \"queries\"\n"
+      "define %h : [1][4][64][64]f32 = Reshape(%k; shape = [1, 4, 64, 64]) from \"keys\"\n"
+      "define %s : [1][4][64][64]f32 = MatMul(%t, %h) from \"scores\"\n"
+      "define %p : [1][4][64][64]f32 = Softmax(%s; axis = -1) from \"softmax\"\n"
+      "define %u : [1][4][64][64]f32 = Reshape(%v; shape = [1, 4, 64, 64]) from \"heads of values\"\n"
+      "define %w : [1][4][64][64]f32 = Transpose(%u; perm = [0, 1, 3, 2]) from \"values\"\n"
+      "define %c : [1][4][64][64]f32 = MatMul(%p, %w) from \"context\"\n"
+      "define %b : [1][4][64][64]f32 = Transpose(%c; perm = [0, 1, 3, 2]) from \"back\"\n"
+      "define %a : [1][256][64]f32 = Reshape(%b; shape = [1, 256, 64]) from \"together\"\n"
+      "define %y : [1][256][64]f32 = MatMul(%o, %a) from \"projection\"\noutput %y\n",
+      {"o"}));
+  EXPECT_THAT(choose_orders(program, avx2()).values.at("p").order, ElementsAre(0, 1, 2, 3));
+}
+
 TEST(Orders, CostAtMostAsMuchAsByTheRule) {
   const Program program = before_choice(program_of(encoder, {"a", "b"}));
   const Orders least = choose_orders(program, avx2());
