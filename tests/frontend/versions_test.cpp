@@ -10,6 +10,7 @@
 #include "ir/operators/operators.h"
 #include "ir/program/program_values.h"
 #include "tests/frontend/model_builder.h"
+#include "tests/frontend/text_models.h"
 
 namespace hoist {
 namespace {

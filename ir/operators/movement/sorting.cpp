@@ -217,7 +217,7 @@ Expr place_of_ranked(const Ranks& ranks, Expr ranked) {
 Expr largest_of(Expr ranked) { return reduce(Function::maximum, literal_integer(element_of(ranked), 0), ranked); }
 
 // Keeps integers below a bound; replaces all others by 0.
-Expr below(Expr ranked, Expr before) {
+Expr values_below(Expr ranked, Expr before) {
   return map([&](Expr number) { return choose(Number(number) < before, number, 0.0).e; }, ranked);
 }
 
@@ -235,7 +235,7 @@ Expr largest_in_one_kernel(Expr rows, int64_t k) {
           },
           iota(k, Scalar::i32));
     }
-    return let(largest_of(found.empty() ? row : below(row, found.back())), [&](Expr one) {
+    return let(largest_of(found.empty() ? row : values_below(row, found.back())), [&](Expr one) {
       std::vector<Expr> more = found;
       more.push_back(one);
       return next(row, more);
@@ -320,7 +320,7 @@ Expr places_of_few(Expr rows, int64_t k, bool largest) {
       const Expr ranked = map_zip({p[0], iota(n, Scalar::i32)}, [&](const std::vector<Expr>& element) {
         return as_ranked(ranks, element[0], element[1], largest);
       });
-      return largest_of(below(ranked, p[1]));
+      return largest_of(values_below(ranked, p[1]));
     }));
   };
   const Expr all = scan(next, repeat(r, literal_integer(ranks.words, -1)), iota(k, Scalar::i32));

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "lowering/terms/terms.h"
+
 namespace hoist::tuning {
 namespace {
 
