@@ -143,14 +143,14 @@ Result<Tensor> SyntaxParser::listed(Scalar scalar, const std::vector<int64_t>& s
 
 namespace {
 
-Result<Expr> parse_with(const std::string& text, const std::map<std::string, Type>& parameters,
-                        Elaborator& elaborator) {
+Result<Expr> parse_with(const std::string& text, const std::map<std::string, Type>& parameters, Elaborator& elaborator,
+                        Type numbers = nullptr) {
   HOIST_TRY(auto tokens, tokenise(text));
   SyntaxStore store;
   SyntaxParser parser(std::move(tokens), store, parameters);
   HOIST_TRY(Syn syntax, parser.term());
   HOIST_TRY_VOID(parser.end());
-  return elaborator.run(syntax);
+  return elaborator.typed(syntax, numbers);
 }
 
 }  // namespace
@@ -160,10 +160,10 @@ Result<Expr> parse(const std::string& text, const std::map<std::string, Type>& p
   return parse_with(text, parameters, elaborator);
 }
 
-Result<Expr> parse_term(const std::string& text, const Declarations& declarations) {
+Result<Expr> parse_term(const std::string& text, const Declarations& declarations, Type numbers) {
   Elaborator elaborator;
   for (const auto& [name, meta] : declarations.metas) elaborator.declare(name, meta);
-  return parse_with(text, declarations.parameters, elaborator);
+  return parse_with(text, declarations.parameters, elaborator, numbers);
 }
 
 Result<Declarations> parse_declarations(const std::string& text) {

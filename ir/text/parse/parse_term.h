@@ -26,6 +26,8 @@ struct Declarations {
 /// "x: [m*k]T, f: T -> U, z: U, op: T, T -> T". Names in brackets are sizes; capitalised names in the place of a type
 /// are type variables.
 Result<Declarations> parse_declarations(const std::string& text);
-Result<Expr> parse_term(const std::string& text, const Declarations& declarations);
+/// `numbers` is the type of untyped literals without a context that gives them a type; null if such literals are
+/// errors.
+Result<Expr> parse_term(const std::string& text, const Declarations& declarations, Type numbers = nullptr);
 
 }  // namespace hoist
