@@ -215,7 +215,7 @@ Result<bool> compute_on_host(Program& program, Definition& definition) {
 
 Result<Nothing> inline_definition(Program& program, Definition& definition) {
   Expr e = with_tuples(program, definition, definition.expression);
-  Expr before = definition.expression;
+  const Definition before = definition;
   ProgramStep step = replayed_step("inline-definitions", definition);
   if (e->pattern == Pattern::operator_call) {
     step.parameters["operator"] = (e->operation->domain.empty() ? "" : e->operation->domain + ".") + e->operation->name;
@@ -229,7 +229,8 @@ Result<Nothing> inline_definition(Program& program, Definition& definition) {
     definition.expression = without_operator_calls(e);
   }
   describe_definition(definition);
-  if (definition.expression != before) program.steps.push_back(std::move(step));
+  // A definition without a call, of a backward pass for instance, is described here too.
+  if (definition != before) program.steps.push_back(std::move(step));
   return Nothing{};
 }
 
