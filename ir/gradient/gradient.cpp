@@ -1,0 +1,282 @@
+#include "ir/gradient/gradient.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/gradient/adjoints.h"
+#include "ir/gradient/call_adjoints.h"
+#include "ir/operators/operators.h"
+#include "ir/properties/properties.h"
+#include "ir/text/parse/near_miss.h"
+
+namespace hoist {
+namespace gradients {
+namespace {
+
+Expr ones(Type type) { return type->is_array() ? repeat(type->size, ones(type->element)) : literal(type->scalar, 1); }
+
+bool is_one_element(Type type) {
+  for (const Nat& n : sizes_of(type)) {
+    if (n != Nat(1)) return false;
+  }
+  return leaf_of(type)->is_scalar() && is_float(leaf_of(type)->scalar);
+}
+
+// Terms that are cheaper to repeat than to store.
+bool is_immediate(Expr e) {
+  if (e->pattern == Pattern::parameter || e->pattern == Pattern::literal) return true;
+  if (e->pattern != Pattern::repeat && e->pattern != Pattern::tuple) return false;
+  return std::all_of(e->children.begin(), e->children.end(), is_immediate);
+}
+
+class ProgramGradient {
+ public:
+  ProgramGradient(const Program& program, const GradientRequest& request)
+      : program_(program), request_(request), out_(program), names_(program), types_(value_types(program)) {}
+
+  Result<Program> run() {
+    HOIST_TRY_VOID(check());
+    find_active();
+    add_loss();
+    const std::vector<Definition> forward = out_.definitions;
+    for (size_t i = forward.size(); i-- > 0;) {
+      if (active_.count(forward[i].value) != 0) differentiate(forward[i]);
+    }
+    if (!problems_.empty()) return problems_;
+    out_.outputs = {loss_};
+    for (const std::string& value : request_.with_respect_to) out_.outputs.push_back(output_for(value));
+    out_.extents.clear();
+    remove_unused(out_);
+    return std::move(out_);
+  }
+
+ private:
+  Result<Nothing> check() {
+    if (!program_.sizes.empty() || !program_.extents.empty() || !program_.controls.empty())
+      return Diagnostic{program_.name, "has sizes that are known only at run time, and gradients need constant ones",
+                        "give sizes with --dim"};
+    std::vector<std::string> names;
+    for (const auto& [name, type] : types_) names.push_back(name);
+    const auto problem = [&](const std::string& value) -> std::optional<Diagnostic> {
+      auto found = types_.find(value);
+      if (found == types_.end()) return Diagnostic{value, "is no value of the model", did_you_mean(value, names, "")};
+      if (!has_floats(found->second) || found->second->is_tuple())
+        return Diagnostic{value, "is " + text(found->second) + ", and only arrays of floats have gradients"};
+      return std::nullopt;
+    };
+    if (auto wrong = problem(request_.loss)) return *wrong;
+    if (request_.with_respect_to.empty())
+      return Diagnostic{request_.loss, "depends on no such values", "name values: --wrt NAME"};
+    for (const std::string& value : request_.with_respect_to) {
+      if (auto wrong = problem(value)) problems_.push_back(*wrong);
+    }
+    if (!problems_.empty()) return problems_;
+    if (!request_.is_summed && !is_one_element(types_.at(request_.loss)))
+      return Diagnostic{request_.loss, "is " + text(types_.at(request_.loss)) + ", and a loss is one number",
+                        fmt::format("sum({}) is the sum of its elements", request_.loss)};
+    return Nothing{};
+  }
+
+  void find_active() {
+    active_.insert(request_.with_respect_to.begin(), request_.with_respect_to.end());
+    for (const Definition& d : program_.definitions) {
+      const std::vector<Expr> read = parameters_of(d.expression);
+      const bool reads_active =
+          std::any_of(read.begin(), read.end(), [&](Expr p) { return active_.count(p->name) != 0; });
+      if (reads_active && has_floats(d.expression->type)) active_.insert(d.value);
+    }
+  }
+
+  void add_loss() {
+    loss_ = request_.loss;
+    const Type type = types_.at(loss_);
+    contributions_[loss_] = {ones(type)};
+    if (!request_.is_summed) return;
+    Expr total = parameter(loss_, type);
+    while (total->type->is_array() && total->type->element->is_array()) total = join(total);
+    if (total->type->is_array()) total = reduce(Function::add, zeros(total->type->element), total);
+    loss_ = define(loss_ + ".sum", total);
+  }
+
+  std::string define(const std::string& wanted, Expr term) {
+    Definition d;
+    d.value = names_.make(wanted);
+    d.layers = {d.value};
+    d.expression = with_own_constants(term);
+    out_.definitions.push_back(d);
+    return d.value;
+  }
+  // Contractions store their weights in the order in which they read them, which differs between the two passes.
+  Expr with_own_constants(Expr term) {
+    std::map<std::string, Expr> copies;
+    for (Expr p : parameters_of(term)) {
+      const Tensor* constant = find_constant(program_, p->name);
+      if (constant == nullptr || constant->shape().size() < 2) continue;
+      auto [name, is_new] = copies_.emplace(p->name, "");
+      if (is_new) {
+        name->second = names_.make(p->name + ".backward");
+        out_.constants.emplace(name->second, *constant);
+      }
+      copies.emplace(p->name, parameter(name->second, p->type));
+    }
+    return substitute_parameters(term, copies);
+  }
+  // The term, or a definition of it.
+  Expr stored(const std::string& wanted, Expr term) {
+    return is_immediate(term) ? term : parameter(define(wanted, term), term->type);
+  }
+
+  // The sum of all contributions to the adjoint of a value; null if there are none.
+  Expr adjoint_of(const std::string& value) {
+    auto found = contributions_.find(value);
+    if (found == contributions_.end()) return nullptr;
+    std::vector<Expr>& parts = found->second;
+    if (parts.size() > 1) {
+      Expr total = nullptr;
+      for (Expr part : parts) {
+        if (!part->type->is_tuple()) part = stored(value + ".gradient.part", part);
+        total = total == nullptr ? part : sum_of(total, part);
+      }
+      parts = {total};
+    }
+    if (!parts[0]->type->is_tuple()) parts[0] = stored(value + ".gradient", parts[0]);
+    return parts[0];
+  }
+
+  // The definition with its calls inlined; the values of constants without a gradient select among forms.
+  Result<Expr> inlined(const Definition& d) {
+    if (d.expression->pattern != Pattern::operator_call) return without_operator_calls(d.expression);
+    KnownValues known;
+    for (Expr p : parameters_of(d.expression)) {
+      const Tensor* constant = find_constant(program_, p->name);
+      if (constant != nullptr && active_.count(p->name) == 0) known.emplace(p->name, *constant);
+    }
+    HOIST_TRY(const Expr term, inline_call(*d.expression, known));
+    return without_operator_calls(term);
+  }
+
+  // Adjoints that are calls; returns the names of their values.
+  std::set<std::string> differentiate_call(Expr e, Expr adjoint) {
+    std::set<std::string> done;
+    const auto store = [&](const std::string& wanted, Expr term) {
+      return parameter(define(wanted, term), term->type);
+    };
+    if (e->pattern != Pattern::operator_call) return done;
+    for (size_t i = 0; i < e->children.size(); ++i) {
+      const Expr x = e->children[i];
+      const bool alone = std::count(e->children.begin(), e->children.end(), x) == 1;
+      if (!alone || x->pattern != Pattern::parameter || active_.count(x->name) == 0) continue;
+      if (Expr found = adjoint_as_call(*e, i, adjoint, store)) {
+        contributions_[x->name].push_back(found);
+        done.insert(x->name);
+      }
+    }
+    return done;
+  }
+
+  void differentiate(const Definition& d) {
+    const Expr adjoint = adjoint_of(d.value);
+    if (adjoint == nullptr || is_zero(adjoint)) return;
+    const auto term = inlined(d);
+    if (!term.ok()) {
+      problems_.insert(problems_.end(), term.errors().begin(), term.errors().end());
+      return;
+    }
+    const std::set<std::string> done = differentiate_call(d.expression, adjoint);
+    std::vector<Expr> wanted;
+    for (Expr p : parameters_of(*term)) {
+      if (active_.count(p->name) != 0 && done.count(p->name) == 0) wanted.push_back(p);
+    }
+    std::set<std::string> faults;
+    const Adjoints adjoints = adjoints_of(*term, adjoint, wanted, faults, parameter(d.value, d.expression->type));
+    if (!faults.empty()) {
+      problems_.push_back({layer_name(d), fmt::format("has no derivative: {}", fmt::join(faults, ", ")),
+                           "choose values between which and the loss such layers do not occur"});
+      return;
+    }
+    std::vector<Binding> inside;
+    std::map<std::string, Expr> defined;
+    const auto closed = [&](Expr e) { return substitute_parameters(with_bindings(inside, e), defined); };
+    for (const Binding& b : adjoints.bindings) {
+      if (!folds(b.value)) {
+        inside.push_back(b);
+        continue;
+      }
+      // States of several arrays are no value of a program: loops over them are unrolled where they are used.
+      Expr value = closed(b.value);
+      if (leaf_of(value->type)->is_scalar())
+        value = parameter(define(layer_name(d) + ".gradient.part", value), value->type);
+      defined.emplace(b.name->name, value);
+    }
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (!is_zero(adjoints.of[i])) contributions_[wanted[i]->name].push_back(closed(adjoints.of[i]));
+    }
+  }
+
+  // An output with the name of the value; a definition of the backward pass is renamed unless it is an output already.
+  std::string output_for(const std::string& value) {
+    const Expr adjoint = adjoint_of(value);
+    const std::string wanted = value + ".gradient";
+    if (adjoint == nullptr) return define(wanted, zeros(types_.at(value)));
+    if (adjoint->pattern != Pattern::parameter) return define(wanted, adjoint);
+    if (types_.count(adjoint->name) != 0 || is_output(out_, adjoint->name)) return define(wanted, identity(adjoint));
+    if (adjoint->name == wanted) return wanted;
+    const std::string name = names_.make(wanted);
+    for (Definition& d : out_.definitions) {
+      if (d.value == adjoint->name) d.value = name, d.layers = {name};
+      d.expression = substitute_parameters(d.expression, {{adjoint->name, parameter(name, adjoint->type)}});
+    }
+    for (auto& [other, parts] : contributions_) {
+      for (Expr& part : parts) part = substitute_parameters(part, {{adjoint->name, parameter(name, adjoint->type)}});
+    }
+    return name;
+  }
+
+  const Program& program_;
+  const GradientRequest& request_;
+  Program out_;
+  ValueNames names_;
+  std::map<std::string, Type> types_;
+  std::set<std::string> active_;  // values that depend on the requested ones
+  std::map<std::string, std::vector<Expr>> contributions_;
+  std::map<std::string, std::string> copies_;  // of constants, for the backward pass
+  std::string loss_;
+  Diagnostics problems_;
+};
+
+}  // namespace
+}  // namespace gradients
+
+std::vector<std::string> weights_of(const Program& program, const std::string& value) {
+  std::set<std::string> needed = {value};
+  for (size_t i = program.definitions.size(); i-- > 0;) {
+    const Definition& d = program.definitions[i];
+    if (needed.count(d.value) == 0) continue;
+    for (Expr p : parameters_of(d.expression)) needed.insert(p->name);
+  }
+  std::vector<std::string> out;
+  for (const Definition& d : program.definitions) {
+    if (needed.count(d.value) == 0) continue;
+    for (Expr p : parameters_of(d.expression)) {
+      const Tensor* constant = find_constant(program, p->name);
+      if (constant == nullptr || !is_float(constant->scalar())) continue;
+      if (std::find(out.begin(), out.end(), p->name) == out.end()) out.push_back(p->name);
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> float_inputs(const Program& program) {
+  std::vector<std::string> out;
+  for (const auto& [name, type] : program.inputs) {
+    if (gradients::has_floats(type)) out.push_back(name);
+  }
+  return out;
+}
+
+Result<Program> gradient(const Program& program, const GradientRequest& request) {
+  return gradients::ProgramGradient(program, request).run();
+}
+
+}  // namespace hoist

@@ -1,0 +1,272 @@
+// Gradients of programs: against central differences in f64, the forms of the backward pass, and errors.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "ir/gradient/gradient.h"
+#include "ir/text/program_text.h"
+#include "tests/ir/gradient/central_differences.h"
+
+namespace hoist::gradients {
+namespace {
+
+Program program(const std::string& text) {
+  auto parsed = parse_program("program %p version 21\n" + text);
+  EXPECT_TRUE(parsed.ok()) << text << ": " << (parsed.ok() ? "" : parsed.errors()[0].text());
+  return parsed.ok() ? *parsed : Program{};
+}
+
+// All values of a program.
+Bindings values_of(const Program& p, const Bindings& inputs) {
+  Bindings values = inputs;
+  for (const auto& [name, tensor] : p.constants) values.emplace(name, tensor);
+  std::map<std::string, Expr> tuples;
+  for (const Definition& d : p.definitions) {
+    const Expr e = substitute_parameters(without_operator_calls(d.expression), tuples);
+    if (e->type->is_tuple()) {
+      tuples.emplace(d.value, e);
+      continue;
+    }
+    auto value = evaluate(e, values);
+    EXPECT_TRUE(value.ok()) << d.value << ": " << (value.ok() ? "" : value.errors()[0].text());
+    if (value.ok()) values.insert_or_assign(d.value, *value);
+  }
+  return values;
+}
+
+Bindings random_inputs(const Program& p, uint64_t seed) {
+  Bindings out;
+  for (const auto& [name, type] : p.inputs) out.merge(random_bindings(parameter(name, type), seed++));
+  return out;
+}
+
+void expect_gradients(const Program& p, const GradientRequest& request) {
+  const auto made = gradient(p, request);
+  ASSERT_TRUE(made.ok()) << made.errors()[0].text();
+  const std::string text = print_program(*made);
+  const auto again = parse_program(text);
+  ASSERT_TRUE(again.ok()) << again.errors()[0].text() << "\n" << text;
+  EXPECT_TRUE(same_program(*made, *again));
+  const Bindings inputs = random_inputs(p, 9);
+  const Bindings found = values_of(*made, inputs);
+  ASSERT_EQ(made->outputs.size(), 1 + request.with_respect_to.size());
+  constexpr double step = 1e-5;
+  for (size_t k = 0; k < request.with_respect_to.size(); ++k) {
+    const std::string& value = request.with_respect_to[k];
+    const Tensor& gradients = found.at(made->outputs[k + 1]);
+    const bool is_constant = p.constants.count(value) != 0;
+    const Tensor& here = is_constant ? p.constants.at(value) : inputs.at(value);
+    ASSERT_EQ(gradients.shape(), here.shape());
+    for (int64_t i = 0; i < here.size(); ++i) {
+      double losses[2];
+      for (const int side : {0, 1}) {
+        Bindings moved = inputs;
+        Program other = p;
+        Tensor& tensor = is_constant ? other.constants.at(value) : moved.at(value);
+        tensor.set_float(i, here.float_at(i) + (side == 1 ? step : -step));
+        const Bindings all = values_of(other, moved);
+        losses[side] = 0;
+        const Tensor& loss = all.at(request.loss);
+        for (int64_t j = 0; j < loss.size(); ++j) losses[side] += loss.float_at(j);
+      }
+      const double expected = (losses[1] - losses[0]) / (2 * step);
+      EXPECT_NEAR(gradients.float_at(i), expected, 3e-6 * (1 + std::abs(expected))) << value << " at " << i << "\n"
+                                                                                    << text;
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST(Gradient, OfLayersInARow) {
+  expect_gradients(program(R"(
+input %x : [2][3]f64
+input %w : [3][4]f64
+constant %b : [4]f64 = {0.5, -0.25, 1, 0.75}
+define %h : [2][4]f64 = MatMul(%x, %w)
+define %g : [2][4]f64 = Add(%h, %b)
+define %r : [2][4]f64 = Relu(%g)
+define %s : [2][4]f64 = Softmax(%r; axis = 1)
+define %l : [2][4]f64 = Mul(%s, %g)
+output %l
+)"),
+                   {"l", true, {"x", "w", "b"}});
+}
+
+TEST(Gradient, OfValuesWithSeveralUsesAndResults) {
+  expect_gradients(program(R"(
+input %x : [4][3]f64
+input %y : [4][3]f64
+define %a : [4][3]f64 = Add(%x, %y)
+define %parts : ([2][3]f64, [2][3]f64) = Split(%a; num_outputs = 2, results = 2)
+define %p : [2][3]f64 = %parts.0
+define %q : [2][3]f64 = %parts.1
+define %m : [2][3]f64 = Mul(%p, %q)
+define %t : [2][3]f64 = Tanh(%p)
+define %z : [2][3]f64 = Add(%m, %t)
+define %loss : f64 = ReduceMean(%z; keepdims = 0)
+output %loss
+)"),
+                   {"loss", false, {"x", "y"}});
+}
+
+// Gradients that are values of the forward pass, or equal to another gradient.
+TEST(Gradient, OfSumsAndProductsOfInputs) {
+  expect_gradients(program(R"(
+input %a : f64
+input %b : f64
+define %c : f64 = Add(%a, %b)
+define %d : f64 = Mul(%c, %a)
+output %d
+)"),
+                   {"d", false, {"a", "b"}});
+}
+
+TEST(Gradient, OfAnLstmWithItsStates) {
+  expect_gradients(program(R"(
+input %x : [3][1][2]f64
+input %w : [1][8][2]f64
+input %r : [1][8][2]f64
+define %all : ([3][1][1][2]f64, [1][1][2]f64, [1][1][2]f64) = LSTM(%x, %w, %r; hidden_size = 2, results = 3)
+define %y : [3][1][1][2]f64 = %all.0
+define %c : [1][1][2]f64 = %all.2
+define %s : [3][1][1][2]f64 = Mul(%y, %c)
+output %s
+)"),
+                   {"s", true, {"x", "w", "r"}});
+}
+
+// The image's adjoint is made of transposed convolutions without strides.
+TEST(Gradient, OfConvolutionsAsCalls) {
+  std::mt19937_64 random(3);
+  const auto from = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+  };
+  for (int instance = 0; instance < 20; ++instance) {
+    const int64_t rank = from(1, 2), groups = from(1, 2), channels = groups * from(1, 2), filters = groups * from(1, 2);
+    std::vector<int64_t> kernel, strides, dilations, begin, end, extents;
+    const bool dilated = instance % 4 == 3;
+    for (int64_t i = 0; i < rank; ++i) {
+      kernel.push_back(from(1, 3));
+      strides.push_back(dilated ? 1 : from(1, 3));
+      dilations.push_back(dilated ? 2 : 1);
+      const int64_t span = (kernel.back() - 1) * dilations.back() + 1;
+      begin.push_back(from(0, span - 1));
+      end.push_back(from(0, span - 1));
+      extents.push_back(from(span, span + 4));
+    }
+    const auto sizes = [](std::vector<int64_t> all, const std::vector<int64_t>& more) {
+      all.insert(all.end(), more.begin(), more.end());
+      return fmt::format("[{}]f64", fmt::join(all, "]["));
+    };
+    std::vector<int64_t> pads = begin;
+    pads.insert(pads.end(), end.begin(), end.end());
+    const std::string places = instance % 5 == 4
+                                   ? fmt::format("auto_pad = \"{}\"", instance % 2 == 0 ? "SAME_UPPER" : "SAME_LOWER")
+                                   : fmt::format("pads = [{}]", fmt::join(pads, ", "));
+    const std::string call = fmt::format("Conv(%x : {}, %w : {}; strides = [{}], dilations = [{}], group = {}, {})",
+                                         sizes({2, channels}, extents), sizes({filters, channels / groups}, kernel),
+                                         fmt::join(strides, ", "), fmt::join(dilations, ", "), groups, places);
+    const auto e = parse(call);
+    ASSERT_TRUE(e.ok()) << e.errors()[0].text();
+    Program p;
+    p.name = "p";
+    p.inputs = {{"x", (*e)->children[0]->type}, {"w", (*e)->children[1]->type}};
+    p.outputs = {"y"};
+    p.definitions.push_back({"y", {"conv"}, *e});
+    expect_gradients(p, {"y", true, {"x", "w"}});
+    const auto made = gradient(p, {"y", true, {"x"}});
+    EXPECT_NE(print_program(*made).find("ConvTranspose"), std::string::npos) << call;
+    if (HasFailure()) return;
+  }
+}
+
+// A zip has at most 64 arrays, and the adjoint and the result come in addition.
+TEST(Gradient, OfOperatorsWithManyOperands) {
+  Program p;
+  p.name = "p";
+  OperatorCall call{"", "Max", 13, 1, {}, {}};
+  std::vector<Expr> operands;
+  GradientRequest request{"y", true, {}};
+  for (int64_t i = 0; i < 32; ++i) {
+    operands.push_back(parameter("x" + std::to_string(i), array_type({2, 2}, scalar_type(Scalar::f64))));
+    p.inputs.emplace_back(operands.back()->name, operands.back()->type);
+    call.operands.push_back(i);
+    if (i % 8 == 0) request.with_respect_to.push_back(operands.back()->name);
+  }
+  const auto made = operator_call(call, operands);
+  ASSERT_TRUE(made.ok()) << made.errors()[0].text();
+  p.definitions.push_back({"y", {"max"}, *made});
+  p.outputs = {"y"};
+  expect_gradients(p, request);
+  const std::vector<Running> variables = [] {
+    std::vector<Running> out;
+    for (int i = 0; i < 70; ++i)
+      out.push_back({fresh_variable(scalar_type(Scalar::f64)),
+                     parameter("a" + std::to_string(i), array_type(3, scalar_type(Scalar::f64)))});
+    return out;
+  }();
+  Expr sum = variables[0].variable;
+  for (size_t i = 1; i < variables.size(); ++i) sum = operator_add(sum, variables[i].variable);
+  EXPECT_EQ(text(map_over(variables, 3, sum)->type), "[3]f64");
+}
+
+TEST(Gradient, SharesTheValuesOfTheForwardPass) {
+  const auto made = gradient(program(R"(
+input %x : [2][3]f32
+define %e : [2][3]f32 = Exp(%x) from "exp"
+define %r : [2][3]f32 = Relu(%e) from "relu"
+output %r
+)"),
+                             {"r", true, {"x"}});
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(print_program(*made), R"(program %p version 21
+input %x : [2][3]f32
+define %e : [2][3]f32 = Exp(%x) from "exp"
+define %r : [2][3]f32 = Relu(%e) from "relu"
+define %"r.sum" : f32 = %r |> join |> reduce (+) 0 from "r.sum"
+define %"e.gradient" : [2][3]f32 = %r |> map2d (\a. select(a > 0, 1f32, 0)) from "e.gradient"
+define %"x.gradient" : [2][3]f32 = zip(%"e.gradient", %e) |> map (\(a, b). map (*) (zip(a, b))) from "x.gradient"
+output %"r.sum"
+output %"x.gradient"
+)");
+}
+
+std::string error_of(const std::string& text, const GradientRequest& request) {
+  const auto made = gradient(program(text), request);
+  if (made.ok()) return "none";
+  std::string out;
+  for (const Diagnostic& d : made.errors()) out += d.text() + "\n";
+  return out;
+}
+
+TEST(Gradient, ErrorsNameEverything) {
+  const std::string text = R"(
+input %x : [2][3]f32
+input %i : [2]i64
+define %total : [2][3]f32 = Exp(%x)
+output %total
+)";
+  EXPECT_EQ(error_of(text, {"total", false, {"x"}}),
+            "total: is [2][3]f32, and a loss is one number (sum(total) is the sum of its elements)\n");
+  EXPECT_EQ(error_of(text, {"total", true, {}}), "total: depends on no such values (name values: --wrt NAME)\n");
+  EXPECT_EQ(error_of(text, {"totl", true, {"x"}}), "totl: is no value of the model (did you mean total?)\n");
+  EXPECT_EQ(error_of(text, {"total", true, {"i", "weight"}}),
+            "i: is [2]i64, and only arrays of floats have gradients\nweight: is no value of the model\n");
+}
+
+TEST(Gradient, OfAValueWithoutInfluenceIsZero) {
+  const auto made = gradient(program(R"(
+input %x : [2]f32
+input %u : [2]f32
+define %y : [2]f32 = Exp(%x)
+output %y
+)"),
+                             {"y", true, {"u", "x"}});
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->outputs, (std::vector<std::string>{"y.sum", "u.gradient", "x.gradient"}));
+}
+
+}  // namespace
+}  // namespace hoist::gradients
