@@ -25,6 +25,7 @@ Result<ExitCode> devices(const Options& options);
 Result<ExitCode> evaluate(const Options& options);
 Result<ExitCode> explain(const Options& options);
 Result<ExitCode> export_model(const Options& options);
+Result<ExitCode> grad(const Options& options);
 Result<ExitCode> help(const Options& options);
 Result<ExitCode> inspect(const Options& options);
 Result<ExitCode> language(const Options& options);

@@ -62,6 +62,10 @@ const std::vector<CommandRow>& command_rows() {
        "  hoist export models/digits_residual.onnx --record digits.json -o chosen.onnx\n"
        "  hoist export small.hoist --model models/digits_residual.onnx -o small.onnx",
        commands::export_model},
+      {"grad", "print the program that computes a loss and its gradients, or compile it to a bundle",
+       "  hoist grad model.onnx --of loss --wrt weights\n"
+       "  hoist grad models/digits_residual.onnx --of \"sum(logits)\" --wrt inputs -o gradient.hoist",
+       commands::grad},
       {"bench", "time a bundle and each of its kernels on seeded inputs",
        "  hoist bench digits.hoist --json digits.json", commands::bench},
       {"tune", "measure the fastest form of each kernel on this device, for compile --tuning",

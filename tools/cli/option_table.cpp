@@ -22,14 +22,14 @@ namespace table_of_options {
 namespace {
 
 // Commands with common options.
-constexpr char models[] = "bisect compile explain inspect reduce report sensitivity test tune",
-               compilers[] = "bisect check compile explain inspect reduce report sensitivity test tune",
-               readers[] = "bisect check compile explain export inspect reduce report sensitivity test tune",
+constexpr char models[] = "bisect compile explain grad inspect reduce report sensitivity test tune",
+               compilers[] = "bisect check compile explain grad inspect reduce report sensitivity test tune",
+               readers[] = "bisect check compile explain export grad inspect reduce report sensitivity test tune",
                value_readers[] =
-                   "bisect check compile explain export inspect reduce report sensitivity test tune verify",
-               bounded[] = "bisect check compile explain inspect reduce report sensitivity test tune verify",
+                   "bisect check compile explain export grad inspect reduce report sensitivity test tune verify",
+               bounded[] = "bisect check compile explain grad inspect reduce report sensitivity test tune verify",
                scripted[] = "bisect compile explain inspect reduce",
-               targeted[] = "check compile explain inspect report sensitivity test tune",
+               targeted[] = "check compile explain grad inspect report sensitivity test tune",
                bundles[] = "bench evaluate run verify", budgeted[] = "compile report",
                scaled[] = "compile export report sensitivity",
                images[] = "compile evaluate export report run sensitivity",
@@ -114,7 +114,7 @@ OptionRow row(const char* commands, const char* name, const char* argument, std:
 
 Rows words() {
   return {
-      row("bisect check compile reduce sensitivity", "model", "MODEL", "an ONNX file", AT(subject)).required(),
+      row("bisect check compile grad reduce sensitivity", "model", "MODEL", "an ONNX file", AT(subject)).required(),
       row("report", "model", "MODEL", "an ONNX file", AT(subject)),
       row("export", "model", "MODEL|DIR", "an ONNX file, or a bundle", AT(subject)).required(),
       row("tune", "model", "MODEL|DIR", "an ONNX file; or a bundle, for its model, targets and sizes", AT(subject))
@@ -141,6 +141,8 @@ Rows outputs() {
           AT(output), output),
       row("export", "-o,--output", "FILE",
           "the file, - for standard output (default: the model's name with .exported.onnx, here)", AT(output), output),
+      row("grad", "-o,--output", "DIR", "compile the program to a bundle in this folder instead of printing it",
+          AT(output), output),
       row("inspect", "-o,--output", "FILE.lift",
           "with --stage graph and no layer: write the program to this file, its large constants next to it", AT(output),
           output),
@@ -154,7 +156,7 @@ Rows outputs() {
       row("run", "--output-dir", "OUT", "write each output to NAME.npy in this folder (.pb for types that .npy lacks)",
           AT(output), output),
       row("manual", "--output-dir", "FOLDER", "write all pages to this folder instead", AT(output), output),
-      row("compile", "--force", "", "replace the folder if it is a bundle", AT(force), output),
+      row("compile grad", "--force", "", "replace the folder if it is a bundle", AT(force), output),
       row("export", "--force", "", "replace an existing file", AT(force), output),
       row("compile", "--programs", "",
           "keep the driver's compiled kernels in the bundle (programs/), which then opens without compiling if device "
@@ -170,7 +172,7 @@ Rows outputs() {
       row("worker", "--json", "FILE", "with --list: write the answer to this file (- for standard output)",
           SET(set_json), output)
           .needing("--list"),
-      row("bench bisect check completion devices evaluate explain export help language manual operators profiles "
+      row("bench bisect check completion devices evaluate explain export grad help language manual operators profiles "
           "reduce report rewrite rules run sensitivity test tune verify",
           "--json", "FILE", "write the answer to this file (- for standard output)", SET(set_json), output),
       row("compile inspect", "--print-after", "PASS,...",
@@ -213,6 +215,21 @@ Rows outputs() {
           output),
       row("tune", "--list", "LAYER", "print the choices for this layer, with some random points, and measure nothing",
           AT(listed_layer), output),
+  };
+}
+
+Rows gradients() {
+  return {
+      row("grad", "--of", "LOSS",
+          "the value whose gradients are computed: one of one element, or sum(NAME) for the sum of the elements of "
+          "NAME",
+          AT(loss))
+          .required(),
+      row("grad", "--wrt", "NAME,...",
+          "the values by which the loss is differentiated: names of inputs, constants or other values; weights for all "
+          "constants of floats that the loss depends on, inputs for all inputs of floats",
+          AT(with_respect_to))
+          .required(),
   };
 }
 
@@ -443,7 +460,7 @@ Rows speeds() {
 
 Rows comparisons() {
   return {
-      row("compile", "--no-check", "",
+      row("compile grad", "--no-check", "",
           "do not compare the kernels with the interpreter on the device before the bundle is written", AT(no_check),
           checks),
       row("bisect reduce", "--no-check", "", "compare rules and passes only, not kernels on the device", AT(no_check),
@@ -613,8 +630,8 @@ const std::vector<OptionRow>& option_rows() {
   using namespace table_of_options;
   static const Rows rows = [] {
     Rows out;
-    for (auto part : {of_the_program, words, outputs, extents, devices, accuracies, preprocessing, speeds, comparisons,
-                      queues, experts}) {
+    for (auto part : {of_the_program, words, outputs, gradients, extents, devices, accuracies, preprocessing, speeds,
+                      comparisons, queues, experts}) {
       Rows more = part();
       std::move(more.begin(), more.end(), std::back_inserter(out));
     }

@@ -28,21 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Checked before the long work.
-Result<Nothing> check_output(const Options& command) {
-  const std::filesystem::path folder = command.output;
-  std::error_code ignored;
-  if (std::filesystem::exists(folder, ignored)) {
-    if (!is_bundle(folder)) return Diagnostic{command.output, "exists and is not a bundle", "name another folder"};
-    if (!command.force) return Diagnostic{command.output, "exists", "use --force to replace the bundle"};
-  }
-  const std::filesystem::path parent = folder.parent_path();
-  if (folder.empty()) return usage_error("--output", "is empty", "name the folder that the bundle becomes");
-  if (!parent.empty() && !std::filesystem::is_directory(parent, ignored))
-    return Diagnostic{command.output, parent.string() + " is not a folder", "make it first, or name another"};
-  return Nothing{};
-}
-
 void describe(const ChosenModel& chosen) {
   for (const std::string& note : chosen.study.notes) print_message("note", note);
   say(summary_text(chosen.study));

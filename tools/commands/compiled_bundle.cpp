@@ -61,6 +61,20 @@ Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string&
 
 }  // namespace
 
+Result<Nothing> check_output(const Options& command) {
+  const std::filesystem::path folder = command.output;
+  std::error_code ignored;
+  if (std::filesystem::exists(folder, ignored)) {
+    if (!is_bundle(folder)) return Diagnostic{command.output, "exists and is not a bundle", "name another folder"};
+    if (!command.force) return Diagnostic{command.output, "exists", "use --force to replace the bundle"};
+  }
+  const std::filesystem::path parent = folder.parent_path();
+  if (folder.empty()) return usage_error("--output", "is empty", "name the folder that the bundle becomes");
+  if (!parent.empty() && !std::filesystem::is_directory(parent, ignored))
+    return Diagnostic{command.output, parent.string() + " is not a folder", "make it first, or name another"};
+  return Nothing{};
+}
+
 Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueInfo>& inputs,
                                                         const ImageOptions& options) {
   std::vector<PlanPreprocessing> out;

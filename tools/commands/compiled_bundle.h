@@ -22,6 +22,9 @@ struct SizedModel {
   CompileAnswer tuned = {};  ///< the result of --tune
 };
 
+/// Refuses an output that is no folder of a bundle, or a bundle without --force; checked before the long work.
+Result<Nothing> check_output(const Options& command);
+
 /// The preprocessing of the options for every input that takes images.
 Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueInfo>& inputs,
                                                         const ImageOptions& options);

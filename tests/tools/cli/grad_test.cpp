@@ -1,0 +1,58 @@
+// Tests hoist grad with the command line: the printed program, a bundle that is verified, and errors.
+#include <gmock/gmock.h>
+
+#include "ir/base/temporary_folder.h"
+#include "tests/tools/program.h"
+
+namespace hoist {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected.onnx";
+
+Ran grad(std::vector<std::string> more, const std::string& loss = "sum(logits)") {
+  std::vector<std::string> all = {"grad", model, "--dim", "N=2", "--of", loss};
+  all.insert(all.end(), more.begin(), more.end());
+  return run_hoist(all);
+}
+
+TEST(GradCommand, PrintsTheProgram) {
+  const Ran ran = grad({"--wrt", "inputs,dense1/bias"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("define %\"logits.sum\" : f32 ="));
+  EXPECT_THAT(ran.out,
+              HasSubstr("output %\"logits.sum\"\noutput %\"image.gradient\"\noutput %\"dense1/bias.gradient\"\n"));
+}
+
+TEST(GradCommand, CompilesToAVerifiedBundle) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  for (const std::string target : {"native", "opencl"}) {
+    const std::string bundle = (folder->path() / (target + ".hoist")).string();
+    Ran ran = grad({"--wrt", "weights,inputs", "--target", target, "-o", bundle});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("agree with the interpreter"));
+    ran = run_hoist({"verify", bundle});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("output dense1/weight.gradient"));
+    EXPECT_EQ(run_hoist({"verify", bundle, "--derivation"}).code, 0) << target;
+    ran = grad({"--wrt", "weights", "--target", target, "-o", bundle});
+    EXPECT_EQ(ran.code, 3);
+    EXPECT_THAT(ran.err, HasSubstr("use --force to replace the bundle"));
+  }
+}
+
+TEST(GradCommand, RefusesWhatHasNoGradient) {
+  Ran ran = grad({"--wrt", "weights"}, "logits");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("logits: is [2][10]f32, and a loss is one number (sum(logits) is the sum"));
+  ran = grad({"--wrt", "dense1/wieght"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("dense1/wieght: is no value of the model (did you mean dense1/weight?)"));
+  EXPECT_EQ(grad({"--wrt", "inputs", "--no-check"}).code, 2);
+  EXPECT_EQ(run_hoist({"grad", model, "--of", "sum(logits)"}).code, 2);
+}
+
+}  // namespace
+}  // namespace hoist

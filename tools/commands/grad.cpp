@@ -1,0 +1,80 @@
+// hoist grad: the program of a loss and its gradients, printed or compiled to a bundle.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "ir/base/stopwatch.h"
+#include "ir/gradient/gradient.h"
+#include "lowering/pipeline/passes.h"
+#include "tools/base/file_lock.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
+#include "tools/cli/command.h"
+#include "tools/commands/compiled_bundle.h"
+#include "tools/driver/model.h"
+#include "tools/driver/program_file.h"
+
+namespace hoist {
+namespace {
+
+// NAME, or sum(NAME).
+GradientRequest request_for(const Options& command, const Program& program) {
+  GradientRequest out;
+  out.loss = command.loss;
+  if (out.loss.starts_with("sum(") && out.loss.ends_with(")")) {
+    out.loss = out.loss.substr(4, out.loss.size() - 5);
+    out.is_summed = true;
+  }
+  for (const std::string& name : command.with_respect_to) {
+    const std::vector<std::string> all = name == "weights"  ? weights_of(program, out.loss)
+                                         : name == "inputs" ? float_inputs(program)
+                                                            : std::vector{name};
+    for (const std::string& value : all) {
+      auto& values = out.with_respect_to;
+      if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+    }
+  }
+  return out;
+}
+
+// The gradients of a program whose bodies are layers of their own. Steps before the backward pass are not replayed: the
+// derivation of the bundle starts from the result.
+Result<Program> with_gradients(const Options& command, Program program) {
+  PassOptions options;
+  options.unrolled_steps = command.model.unrolled_steps;
+  HOIST_TRY_VOID(find_pass("inline-bodies")->run(program, options));
+  HOIST_TRY(Program out, gradient(program, request_for(command, program)));
+  out.steps.clear();
+  return out;
+}
+
+Result<ExitCode> write_bundle(const Options& command, Program program) {
+  const Stopwatch stopwatch;
+  std::vector<SizedModel> models;
+  HOIST_TRY(CompiledModel compiled, compile_model(std::move(program), command.model));
+  models.push_back({{}, std::move(compiled)});
+  HOIST_TRY_VOID(write_results(command, models, nullptr));
+  const double seconds = stopwatch.seconds();
+  report_size(command, models.front().compiled, seconds);
+  report_check(models.front().check);
+  return done(answer_json(command.json, answer_of(command, models.front().compiled, models.front().check, seconds)));
+}
+
+}  // namespace
+
+Result<ExitCode> commands::grad(const Options& command) {
+  if (!command.is_given("--output")) {
+    for (const char* option : {"--force", "--no-check"}) {
+      if (command.is_given(option)) return usage_error(option, "applies to a bundle", "add -o DIR");
+    }
+    HOIST_TRY(Program program, read_program(command.subject, command.model));
+    HOIST_TRY(const Program gradients, with_gradients(command, std::move(program)));
+    return done(show_program(gradients, "", command.json));
+  }
+  HOIST_TRY_VOID(check_output(command));
+  HOIST_TRY(const FileLock lock, FileLock::take(command.output));
+  HOIST_TRY(Program program, read_program_and_prepare(command.subject, command.model));
+  HOIST_TRY(Program gradients, with_gradients(command, std::move(program)));
+  return write_bundle(command, std::move(gradients));
+}
+
+}  // namespace hoist
