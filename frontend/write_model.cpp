@@ -272,6 +272,7 @@ class Writer {
 }  // namespace
 
 Result<std::string> write_model(const Program& program, const WriteOptions& options) {
+  HOIST_TRY_VOID(check_calls(program));
   Diagnostics bodies;
   for (const Definition& definition : program.definitions) {
     const Spec& call = *definition.expression;

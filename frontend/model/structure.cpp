@@ -30,6 +30,9 @@ void add_reads(const onnx::NodeProto& node, std::vector<std::string>& out) {
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.has_g()) add_graph(attribute.g());
     for (const onnx::GraphProto& graph : attribute.graphs()) add_graph(graph);
+    // The differentiated value is no input.
+    const bool names_value = node.op_type() == "Gradient" && node.domain() == "ai.onnx.preview.training";
+    if (names_value && attribute.name() == "y" && !attribute.s().empty()) out.push_back(attribute.s());
   }
 }
 

@@ -49,6 +49,9 @@ class ProgramBuilder::CallComposer : public ExtentComposer {
     builder_.add_constant(name, std::move(value));
     return name;
   }
+  Result<std::vector<std::string>> gradients(const std::string& of, const std::vector<std::string>& values) override {
+    return builder_.add_gradients(of, values);
+  }
   void give(size_t result, const std::string& value) override {
     if (!wanted(result)) return;
     builder_.add_call({next_name("Identity"), "Identity", "", {}, {value}, {named_.outputs[result]}});

@@ -50,6 +50,18 @@ std::vector<NamedCall> named_calls(const Program& program) {
   return calls;
 }
 
+Result<Nothing> check_calls(const Program& program) {
+  Diagnostics problems;
+  for (const Definition& d : program.definitions) {
+    if (d.expression->pattern == Pattern::operator_call) continue;
+    if (d.expression->pattern == Pattern::get && d.expression->children[0]->pattern == Pattern::parameter) continue;
+    problems.push_back({layer_name(d), "is an expression of a backward pass, for which ONNX has no operator",
+                        "only compile, inspect, explain, bisect and verify take such models"});
+  }
+  if (!problems.empty()) return problems;
+  return Nothing{};
+}
+
 void shapes_to_inputs(NamedCall& call, int64_t version, std::map<std::string, Tensor>& constants) {
   const OperatorRow* row = find_operator(call.domain, call.operation, version);
   if (row == nullptr) return;

@@ -134,6 +134,7 @@ class ProgramBuilder {
   Result<Nothing> add_bodies(const NamedCall& named, const OperatorRow& row, OperatorCall& call,
                              std::vector<Expr>& operands, std::vector<BodyList>& lists);
   void define(const std::string& value, Expr e, const NamedCall& call);
+  Result<std::vector<std::string>> add_gradients(const std::string& of, const std::vector<std::string>& values);
   Result<const Tensor*> known_value(const std::string& value);
   void compare_expected(const std::string& value, Type type, const std::string& layer);
 
@@ -166,6 +167,8 @@ std::vector<std::string> captured_by(const NamedCall& call);
 /// The calls of a program with one operator call per definition, in order. Shape values are attributes; a result
 /// without a use is "".
 std::vector<NamedCall> named_calls(const Program& program);
+/// Errors: every layer whose definition is no call, as in a backward pass; such a program has no named calls.
+Result<Nothing> check_calls(const Program& program);
 
 /// Converts a call to the form in model files: shape values become inputs, constants named after a result and the input
 /// ("y.shape"), unless the operator has the attribute in this version.

@@ -329,13 +329,13 @@ TEST(Bodies, WhatIsWrongInsideIsSaid) {
   onnx::ModelProto model = branching_model();
   onnx::GraphProto& yes = *model.mutable_graph()->mutable_node(0)->mutable_attribute(0)->mutable_g();
   onnx::GraphProto& no = *model.mutable_graph()->mutable_node(0)->mutable_attribute(1)->mutable_g();
-  yes.mutable_node(1)->set_op_type("Gradient");
+  yes.mutable_node(1)->set_op_type("Hessian");
   yes.mutable_node(1)->set_domain("ai.onnx.preview.training");
   yes.mutable_node(1)->mutable_input()->RemoveLast();
   no.mutable_node(0)->set_op_type("Mull");
   const std::string told = problems_of(read_with_all_operators(model));
-  EXPECT_THAT(told, HasSubstr("layer 'choice' (If), layer 'Gradient_1' (ai.onnx.preview.training.Gradient): operator "
-                              "Gradient of domain 'ai.onnx.preview.training' is not supported"));
+  EXPECT_THAT(told, HasSubstr("layer 'choice' (If), layer 'Hessian_1' (ai.onnx.preview.training.Hessian): operator "
+                              "Hessian of domain 'ai.onnx.preview.training' is not supported"));
   EXPECT_THAT(
       told,
       HasSubstr(

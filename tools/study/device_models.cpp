@@ -71,6 +71,7 @@ class DeviceModel : public RunnableModel {
 }  // namespace
 
 Result<Program> prepared_program(Program program) {
+  HOIST_TRY_VOID(check_calls(program));
   begin_derivation(program);
   HOIST_TRY_VOID(find_pass("fold-batch-norm")->run(program, {}));
   fold_constant_shapes(program);

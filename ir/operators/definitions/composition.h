@@ -59,6 +59,9 @@ class Composer {
                                        std::vector<std::string> inputs, size_t results = 1) = 0;
   /// A value with this constant.
   virtual std::string constant(Tensor value) = 0;
+  /// Adds the backward pass of the calls before this one; returns the gradients of the sum of the elements of `of` by
+  /// these values.
+  virtual Result<std::vector<std::string>> gradients(const std::string& of, const std::vector<std::string>& values) = 0;
   /// The kind of a result of the call: a tensor, or a list.
   virtual void give(size_t result, const std::string& value) = 0;
   virtual void give(size_t result, TensorList list) = 0;

@@ -1,11 +1,14 @@
 // Steps of optimisers, of the domain ai.onnx.preview.training: formulas of each element of a parameter, its gradient
-// and the optimiser's state. One call takes any number of parameters, so the rows are functions.
+// and the optimiser's state. One call takes any number of parameters, so the rows are functions. Gradient is a
+// composition.
 #include <fmt/format.h>
 
 #include <array>
 
+#include "ir/operators/definitions/composition.h"
 #include "ir/operators/definitions/support.h"
 #include "ir/operators/families.h"
+#include "ir/program/program_builder.h"
 
 namespace hoist::operators {
 namespace {
@@ -91,6 +94,39 @@ Lowered lower_momentum(const OperatorContext& c) {
   });
 }
 
+Result<std::vector<std::string>> names_of(const NamedCall& call, const std::string& attribute) {
+  const auto found = call.attributes.find(attribute);
+  if (found == call.attributes.end()) return std::vector<std::string>{};
+  if (const auto* names = std::get_if<std::vector<std::string>>(&found->second)) return *names;
+  if (const auto* name = std::get_if<std::string>(&found->second)) return std::vector<std::string>{*name};
+  return fault(fmt::format("attribute {} has to hold names of values", attribute));
+}
+
+// The inputs are the values of xs and zs where the gradients are computed.
+Result<Nothing> compose_gradient(Composer& composer) {
+  const NamedCall& call = composer.call();
+  HOIST_TRY(const std::vector<std::string> xs, names_of(call, "xs"));
+  HOIST_TRY(std::vector<std::string> inputs, names_of(call, "zs"));
+  HOIST_TRY(const std::vector<std::string> y, names_of(call, "y"));
+  inputs.insert(inputs.begin(), xs.begin(), xs.end());
+  if (xs.empty() || y.size() != 1) return fault("attributes xs and y have to name values");
+  if (call.inputs != inputs)
+    return fault("computes gradients at other values than the values that xs and zs name",
+                 "make the values of xs and zs its inputs");
+  HOIST_TRY(const std::vector<std::string> gradients, composer.gradients(y[0], xs));
+  for (size_t i = 0; i < gradients.size(); ++i) composer.give(i, gradients[i]);
+  return Nothing{};
+}
+
+Lowered refuse_gradient(const OperatorContext&) { return fault("needs the layers before it, so it is no term"); }
+
+constexpr CompositionRow gradient_row = {compose_gradient};
+
+constexpr OperatorRow with_composition(OperatorRow row, const CompositionRow& composition) {
+  row.composition = &composition;
+  return row;
+}
+
 constexpr std::string_view training = "ai.onnx.preview.training";
 
 // clang-format off
@@ -99,6 +135,8 @@ constexpr auto training_rows = std::to_array<OperatorRow>({
    "a step against the gradient, shorter after large gradients; in C++, since one call takes any number of parameters", 0.5, 2},
   {training, "Adam", 1, 6, -1, Takes::floats, lower_adam,
    "a step by the means of gradients and of their squares; in C++, since one call takes any number of parameters", 0.5, 2},
+  with_composition({training, "Gradient", 1, 1, -1, Takes::anything, refuse_gradient,
+   "the derivatives of the sum of a value by others; a composition: the backward pass of the layers before it"}, gradient_row),
   {training, "Momentum", 1, 5, -1, Takes::floats, lower_momentum,
    "a step by the gradient and the momentum of earlier ones; in C++, since one call takes any number of parameters", 0.5, 2},
 });
