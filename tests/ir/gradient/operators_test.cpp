@@ -10,7 +10,7 @@
 #include "tests/ir/gradient/central_differences.h"
 
 namespace hoist::gradients {
-namespace {
+namespace operators_test {
 
 using Shape = std::vector<int64_t>;
 
@@ -232,5 +232,5 @@ TEST(OperatorGradients, OfEveryOperatorThatTakesArrays) {
   EXPECT_EQ(fmt::format("{}", fmt::join(without, " ")), "");
 }
 
-}  // namespace
+}  // namespace operators_test
 }  // namespace hoist::gradients

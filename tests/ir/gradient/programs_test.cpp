@@ -10,7 +10,7 @@
 #include "tests/ir/gradient/central_differences.h"
 
 namespace hoist::gradients {
-namespace {
+namespace programs_test {
 
 Program program(const std::string& text) {
   auto parsed = parse_program("program %p version 21\n" + text);
@@ -268,5 +268,5 @@ output %y
   EXPECT_EQ(made->outputs, (std::vector<std::string>{"y.sum", "u.gradient", "x.gradient"}));
 }
 
-}  // namespace
+}  // namespace programs_test
 }  // namespace hoist::gradients

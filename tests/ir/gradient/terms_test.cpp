@@ -15,7 +15,7 @@
 #include "tests/support/random_terms.h"
 
 namespace hoist::gradients {
-namespace {
+namespace terms_test {
 
 Expr term(const std::string& text) {
   auto parsed = parse(text);
@@ -187,5 +187,5 @@ TEST(Adjoints, KeepTheFormsThatStrategiesRecognise) {
             "|> fold (\\a (b, c). zip(a, iota 5 i32) |> map (\\(d, e). select(e == b, d + c, d))) (fill 0f32 [5])");
 }
 
-}  // namespace
+}  // namespace terms_test
 }  // namespace hoist::gradients

@@ -9,8 +9,7 @@
 #include "ir/text/program_text.h"
 #include "lowering/cost/work.h"
 
-namespace hoist {
-namespace {
+namespace hoist::gradient_work_test {
 
 int64_t work_of(const Program& program) {
   int64_t sum = 0;
@@ -64,5 +63,4 @@ output %y
   EXPECT_LE(relative, 2.5);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::gradient_work_test

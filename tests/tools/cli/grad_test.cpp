@@ -4,8 +4,7 @@
 #include "ir/base/temporary_folder.h"
 #include "tests/tools/program.h"
 
-namespace hoist {
-namespace {
+namespace hoist::grad_test {
 
 using testing::HasSubstr;
 
@@ -54,5 +53,4 @@ TEST(GradCommand, RefusesWhatHasNoGradient) {
   EXPECT_EQ(run_hoist({"grad", model, "--of", "sum(logits)"}).code, 2);
 }
 
-}  // namespace
-}  // namespace hoist
+}  // namespace hoist::grad_test
