@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -24,7 +25,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from compare import measure, summary
+from compare import measure, report, summary
 from engines import HOIST, ROOT, WORK, Failure
 
 PYTHON = ROOT / "build" / "architectures" / "bin" / "python"
@@ -80,8 +81,6 @@ def speed(name: str, options: argparse.Namespace) -> tuple[str, str]:
     model = options.models / (name.replace("/", "_") + ".onnx")
     if reason := export(name, model, options):
         return "left out", reason
-    options.compile_option = ["--no-check", *(["--target", options.target] if options.target else [])]
-    options.device = None
     try:
         result = measure(name.replace("/", "_"), model, {}, options)
     except Failure as failure:
@@ -127,6 +126,8 @@ def main() -> int:
     options.peers, options.kind, options.no_load = ["onnxruntime", "openvino"], "architectures", True
     options.tolerance, options.processor_time = [2e-3, 2e-3], False
     options.measured = []  # list[Result]
+    options.compile_option = ["--no-check", *(["--target", options.target] if options.target else [])]
+    options.device = None
     real = ["--real"] if options.speed else []
     listed = subprocess.run([options.exporter, EXPORT, *real], capture_output=True, text=True, check=True)
     names = listed.stdout.split()
@@ -144,9 +145,9 @@ def main() -> int:
     if options.speed:
         print(summary(options.measured))
     if options.json:
-        for result in options.measured:
-            results[result.name] = {"ms": result.ms, "ratio": result.ratio()}
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
+        load = " ".join(f"{average:.2f}" for average in os.getloadavg())
+        found = report(options.measured, options, load) if options.speed else results
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
     return 1 if counts["differs"] or counts["slow"] else 0
 
 
