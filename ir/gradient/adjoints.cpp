@@ -11,7 +11,7 @@
 namespace hoist::gradients {
 namespace {
 
-// True if the adjoint of the argument reads each element of the adjoint once.
+// True if the operand's adjoint reads each element of the term's adjoint once.
 bool passes_on(Expr e) {
   switch (e->pattern) {
     case Pattern::parameter:
@@ -56,7 +56,7 @@ void adjoint_of_map(AdjointScope& scope, Expr e, Expr adjoint) {
   const Expr function = e->children[0], array = e->children[1];
   std::vector<Expr> wanted = scope.captured_by(function);
   const size_t captured = wanted.size();
-  // One adjoint for all elements needs no variable.
+  // An adjoint that is equal for all elements needs no variable.
   const bool is_repeated = adjoint->pattern == Pattern::repeat;
   const Expr x = fresh_variable(function->parameters[0]);
   const Expr y = is_repeated ? adjoint->children[0] : fresh_variable(adjoint->type->element);
@@ -70,8 +70,8 @@ void adjoint_of_map(AdjointScope& scope, Expr e, Expr adjoint) {
   }
   const Adjoints inner = adjoints_of(apply(function, {x}), y, wanted, scope.faults(), result);
   const Nat& n = array->type->size;
-  // Values of folds that are arrays, or that a sum over all elements needs, become arrays of all values: inside the
-  // function each element of a result would compute them again.
+  // A fold's value that is an array, or that a sum over all elements reads, is computed for all elements first: inside
+  // the function, every element of a result would compute it again.
   std::vector<Binding> inside;
   for (const Binding& b : inner.bindings) {
     if (folds(b.value) && (b.value->type->is_array() || captured > 0))
@@ -146,7 +146,7 @@ std::vector<Expr> AdjointScope::captured_by(Expr function) {
   return found;
 }
 
-// The values of views and lets follow from the value of the whole.
+// The known value of a view or a let gives the value of its operand or its body.
 void AdjointScope::know(Expr e, Expr result) {
   if (result == nullptr || !is_active(e)) return;
   results_[e] = result;
@@ -169,7 +169,7 @@ Expr AdjointScope::known_result(Expr e) const {
   return found == results_.end() ? nullptr : found->second;
 }
 
-// Active terms in topological order. Lets are opened: the bound value gets a name.
+// Lists the active terms in topological order. Lets are opened: the bound value gets a name.
 void AdjointScope::visit(Expr e) {
   if (!is_active(e) || !visited_.insert(e).second) return;
   if (std::find(wanted_.begin(), wanted_.end(), e) != wanted_.end()) return;

@@ -1,9 +1,10 @@
-// Reverse-mode differentiation of a term: the adjoints of terms inside it from the adjoint of the whole. Each pattern
-// has one rule (adjoints.cpp, views.cpp, folds.cpp). Functions are opened: their variables become fresh parameters, and
-// the largest parts of a body that do not depend on its variables get one adjoint for all elements, so that nothing is
-// summed more often than the forward pass shares it. Adjoints are terms over the values of the forward pass and the
-// adjoint of the whole; let-bound values, values of folds and adjoints with several uses become bindings. Operator
-// calls are inlined before. For whole programs use gradient.h. Extents are constants.
+// Reverse-mode differentiation of a term: the adjoint of the term gives the adjoints of the terms inside it. Each
+// pattern has one rule (adjoints.cpp, views.cpp, folds.cpp, scatters.cpp). Functions are opened: their variables become
+// fresh parameters. The largest parts of a body that do not depend on its variables get one adjoint, the sum over all
+// elements, so that a value that the forward pass computes once is differentiated once. Adjoints are terms over the
+// values of the forward pass and the adjoint of the whole term; let-bound values, values of folds and adjoints with
+// several uses become bindings. The caller inlines operator calls before; extents are constants. For whole programs use
+// gradient.h.
 #pragma once
 
 #include <functional>
@@ -26,12 +27,12 @@ struct Binding {
 
 struct Adjoints {
   std::vector<Binding> bindings;
-  std::vector<Expr> of;  ///< one for each wanted term; zeros where the whole does not depend on it
+  std::vector<Expr> of;  ///< one for each wanted term; zeros if the whole term does not depend on it
 };
 
-/// The adjoints of `wanted`, terms without free variables that occur in `e`, where `seed` is the adjoint of e. Names of
-/// patterns without a derivative are added to `faults`; their adjoints are zeros. `result` is a term with the value of
-/// e that costs nothing to compute, such as a stored array; null if there is none.
+/// The adjoints of the terms `wanted`, which occur in `e` and have no free variables; `seed` is the adjoint of `e`.
+/// Patterns without a derivative pass no adjoint on, and their names are added to `faults`. `result` is a term that has
+/// the value of `e` and costs nothing to compute, such as a stored array; null if there is none.
 Adjoints adjoints_of(Expr e, Expr seed, const std::vector<Expr>& wanted, std::set<std::string>& faults,
                      Expr result = nullptr);
 
@@ -51,9 +52,9 @@ class AdjointScope {
   void add(Expr to, Expr adjoint);
   /// The term, or its name in the bindings if computing it again would cost a fold.
   Expr shared(Expr value);
-  /// A term with the value of an active one that costs nothing to compute; null if there is none.
+  /// A term that has the value of this active term and costs nothing to compute; null if there is none.
   Expr known_result(Expr e) const;
-  Expr named(Expr value);  ///< always a name, except for parameters and literals
+  Expr named(Expr value);  ///< always a name, except for parameters, literals and zeros
   void fault(const std::string& what) { faults_.insert(what); }
   /// The largest active parts of a function's body that do not mention its variables.
   std::vector<Expr> captured_by(Expr function);
@@ -73,7 +74,7 @@ class AdjointScope {
   std::vector<Binding> bindings_;
 };
 
-/// The inverse of a transpose, of an array of the type of its result.
+/// Applies the inverse of the transpose `e` to an array that has the type of `e`.
 Expr untransposed(Expr e, Expr array);
 void adjoint_of_view(AdjointScope& scope, Expr e, Expr adjoint);     ///< views.cpp
 void adjoint_of_scatter(AdjointScope& scope, Expr e, Expr adjoint);  ///< scatters.cpp

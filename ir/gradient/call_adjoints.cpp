@@ -11,7 +11,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-// More phases, each with few taps, are more kernels than the work is worth.
+// Each phase is a kernel. Beyond this number the phases have too few taps to pay for the launches.
 constexpr int64_t most_phases = 16;
 
 // The spatial dimensions of a convolution.
@@ -65,7 +65,7 @@ Expr transposed_convolution(const Spec& call, Expr adjoint, Expr filters, Attrib
   return made.ok() ? *made : nullptr;
 }
 
-// One row along dimension `axis` of arrays: f of the rows, under all dimensions before it.
+// Applies f to the rows of the arrays along dimension `axis`, inside maps over the dimensions before it.
 Expr map_rows(const std::vector<Expr>& arrays, size_t axis, const std::function<Expr(const std::vector<Expr>&)>& f) {
   if (axis == 0) return f(arrays);
   std::vector<Running> parts;
@@ -77,20 +77,20 @@ Expr map_rows(const std::vector<Expr>& arrays, size_t axis, const std::function<
   return map_over(parts, arrays[0]->type->size, map_rows(rows, axis - 1, f));
 }
 
-// Elements 0, s, 2 s, ... from the first array, 1, 1 + s, ... from the second, and so on.
+// Interleaves s arrays: elements 0, s, 2 s, ... are from the first array, 1, 1 + s, ... from the second, and so on.
 Expr interleaved(const std::vector<Expr>& arrays) {
   std::vector<Expr> rows;
   for (Expr a : arrays) rows.push_back(repeat(1, a));
   return join(transpose(concat(rows)));
 }
 
-// `extent` elements from `begin` on; zeros after the end.
+// `extent` elements of the row from `begin` on, with zeros after the end of the row.
 Expr part_of_row(Expr row, int64_t begin, int64_t extent) {
   const int64_t found = row->type->size.value(), end = std::min(found, begin + extent);
   return pad_zeros(0, begin + extent - end, slice(begin, end - begin, row));
 }
 
-// The filters' taps begin, begin + s, ... of each dimension, as a call that a pass can compute at compile time.
+// The taps begin, begin + s, ... of the filters in each dimension, as a call that a pass can compute at compile time.
 Expr taps(const Spec& call, const Geometry& g, const Shape& begin) {
   Shape axes, ends;
   for (size_t i = 0; i < g.rank(); ++i) {
@@ -104,8 +104,9 @@ Expr taps(const Spec& call, const Geometry& g, const Shape& begin) {
   return *made;
 }
 
-// A convolution with strides by its phases: elements of the image whose positions have the same remainders are a
-// convolution without strides with some of the taps. All phases together multiply as often as the forward pass.
+// The image's adjoint for a strided convolution, in phases. A phase consists of the elements whose positions have the
+// same remainders modulo the strides. It is a convolution without strides that has some of the taps. All phases
+// together have as many multiplications as the forward pass.
 class Phases {
  public:
   Phases(const Spec& call, const Geometry& g, Expr adjoint, const StoreTerm& store)
@@ -117,7 +118,7 @@ class Phases {
   Expr image() { return all_from(0); }
 
  private:
-  // All phases of the dimensions from i on, where begin_ has those before.
+  // All phases of the dimensions from i on; begin_ holds the phases of the dimensions before.
   Expr all_from(size_t i) {
     if (i == g_.rank()) return phase();
     std::vector<Expr> parts;
@@ -154,7 +155,7 @@ class Phases {
   Shape extents_, begin_;
 };
 
-// The image of a convolution: the full correlation with the turned filters.
+// The adjoint of a convolution's image: a transposed convolution of the result's adjoint with the same filters.
 Expr image_of_convolution(const Spec& call, Expr adjoint, const StoreTerm& store) {
   const Geometry g = geometry_of(call, adjoint->type);
   if (g.has_strides())

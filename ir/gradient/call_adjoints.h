@@ -1,5 +1,5 @@
-// Adjoints of operator calls as operator calls, for operands where rules between calls and strategies for the operator
-// give faster kernels than the adjoint of its definition (adjoints.h), which holds for every operator.
+// Adjoints of operator calls that are operator calls themselves, for operands for which the rules and strategies of an
+// operator give faster kernels. For all other operands the operator's definition is differentiated (adjoints.h).
 #pragma once
 
 #include <functional>
@@ -9,10 +9,11 @@
 
 namespace hoist::gradients {
 
-/// Stores a term under a name like the given one, and returns the parameter with its value.
+/// Makes the term a definition with a name like `wanted`, and returns the parameter for its value.
 using StoreTerm = std::function<Expr(const std::string& wanted, Expr term)>;
 
-/// The adjoint of child i of a call from the adjoint of its result; null if no row applies. Calls inside it are stored.
+/// The adjoint of child i of a call, from the adjoint of the call's result; null if no row applies. Calls in the
+/// adjoint are stored.
 Expr adjoint_as_call(const Spec& call, size_t i, Expr adjoint, const StoreTerm& store);
 
 }  // namespace hoist::gradients

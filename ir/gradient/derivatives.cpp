@@ -25,7 +25,7 @@ const RowWords& derivative_words() {
   return words;
 }
 
-// The parts of a text at its commas outside parentheses.
+// Splits a text at the commas outside parentheses.
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -60,7 +60,7 @@ Result<DerivativeRow> row_of(const ReadRow& read) {
                     parts_of(head.text.substr(equals + 4))};
   const auto arity = static_cast<size_t>(hoist::row(*function).arity);
   if (out.operands.size() != arity || out.partial.size() != arity)
-    return read.fault(place, fmt::format("{} has {} operands, the row {} and {} derivatives", name, arity,
+    return read.fault(place, fmt::format("{} has {} operands, but the row has {} and {} derivatives", name, arity,
                                          out.operands.size(), out.partial.size()));
   for (const RowEntry& entry : read.entries) {
     if (entry.key == "samples" && !read_samples(entry.text.text, out))
@@ -85,7 +85,7 @@ Result<std::vector<DerivativeRow>> read_derivatives() {
   return rows;
 }
 
-// The derivative by operand i over metavariables of the operands' names and y.
+// The derivative with respect to operand i, as a pattern whose metavariables are the operands and y.
 Result<Expr> parsed(const DerivativeRow& row, size_t i, Scalar scalar) {
   Declarations declared;
   declared.metas["y"] = {{}, scalar_type(scalar)};
@@ -93,9 +93,9 @@ Result<Expr> parsed(const DerivativeRow& row, size_t i, Scalar scalar) {
   const std::string& text = row.partial[i];
   HOIST_TRY(const Expr term, parse_term(text, declared, scalar_type(scalar)));
   if (term->type != scalar_type(scalar))
-    return Diagnostic{
-        std::string(hoist::row(row.function).name),
-        fmt::format("the derivative {} is {}, expected {}", text, hoist::text(term->type), hoist::row(scalar).name)};
+    return Diagnostic{std::string(hoist::row(row.function).name),
+                      fmt::format("the derivative {} has type {}, expected {}", text, hoist::text(term->type),
+                                  hoist::row(scalar).name)};
   return term;
 }
 

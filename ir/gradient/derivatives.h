@@ -1,10 +1,10 @@
-// Partial derivatives of the scalar functions, from the rows of functions.derivatives: a line
+// Partial derivatives of the scalar functions, read from functions.derivatives. A row
 //
 //   d tanh(x) = 1 - y * y
 //
-// names the operands and states one term for each, in the operands and the result y. A row holds for every float type.
-// At kinks the row decides; the file's first comment lists these choices. Functions without a row have no derivative:
-// their results are booleans.
+// names the operands and gives one partial derivative for each, a term in the operands and the result y. A row holds
+// for every float type. At kinks the row chooses a value; the first comment of the file lists these choices. Functions
+// without a row, such as comparisons, have no derivative.
 #pragma once
 
 #include <span>
@@ -27,10 +27,10 @@ struct DerivativeRow {
 std::span<const DerivativeRow> derivative_table();
 /// The row of a function, or null.
 const DerivativeRow* find_derivative(Function function);
-/// The partial derivative by operand i of a function at these operands, which are floats of one type; `result` is the
-/// value of the function there.
+/// The partial derivative of the row's function with respect to operand i. The operands are floats of one type, and
+/// `result` is the function's value for them.
 Expr partial_derivative(const DerivativeRow& row, size_t i, const std::vector<Expr>& operands, Expr result);
-/// Types all rows for all float types. For developers: at build time. Errors: all faults of the file.
+/// Checks the types of all rows for all float types, when hoist is built. Errors: all faults of the file.
 Result<Nothing> check_own_derivatives();
 
 }  // namespace hoist

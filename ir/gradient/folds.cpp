@@ -1,8 +1,8 @@
-// The adjoints of reduce, fold, scan and iterate. All are folds with the states s_0, ..., s_n. The adjoints of the
-// states come from a scan in reverse order; a step that passes its adjoint on unchanged, as a sum does, has the adjoint
-// of the result everywhere. The states of the forward pass are stored by a scan if a step's derivative mentions them.
-// Minima and maxima give all to the first extreme element; products multiply all other elements, so zeros divide
-// nothing.
+// The adjoints of reduce, fold, scan and iterate. Each is a fold with the states s_0, ..., s_n, and a scan in reverse
+// order computes the adjoints of the states. If a step passes its adjoint on unchanged, as in a sum, every state has
+// the adjoint of the result. A scan stores the states of the forward pass if the derivative of a step mentions them. A
+// minimum or maximum passes its adjoint to the first element that equals it. The derivative of a product is the product
+// of all other elements, not a quotient, since elements may be zero.
 #include "ir/gradient/adjoints.h"
 #include "ir/properties/properties.h"
 
@@ -11,15 +11,15 @@ namespace {
 
 struct Fold {
   Expr function, initial, array;
-  Expr states_given = nullptr;  // the adjoint of each state, of a scan
+  Expr states_given = nullptr;  // for a scan: the adjoint of each state
 };
 
-// True if the steps of the forward pass store arrays; then the steps of the backward pass store theirs.
+// True if the steps of the forward pass store arrays; then the steps of the backward pass store their arrays too.
 bool stores_arrays(Expr function) {
   return any_node(function, [](Expr e) { return e->pattern == Pattern::materialise && e->memory == Memory::global; });
 }
 
-// The value before each step of an inclusive scan.
+// The state before each step, from an inclusive scan, which has the state after each step.
 Expr before_each(Expr first, Expr inclusive) {
   const Nat& n = inclusive->type->size;
   return concat({repeat(1, first), slice(0, n - 1, inclusive)});
@@ -102,7 +102,7 @@ void adjoint_of_steps(AdjointScope& scope, const Fold& fold, Expr last) {
   for (size_t i = 0; i < captured; ++i) scope.add(wanted[i], sum_over(steps, n, of(i)));
 }
 
-// The function of a reduction of scalars, if it is one call of both operands.
+// The scalar function of a reduction whose body is one call of both parameters.
 std::optional<Function> called_by(Expr e) {
   const Expr body = e->children[0]->children[0];
   if (e->pattern != Pattern::reduce || !e->type->is_scalar() || body->pattern != Pattern::call) return std::nullopt;

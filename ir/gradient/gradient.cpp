@@ -23,7 +23,7 @@ bool is_one_element(Type type) {
   return leaf_of(type)->is_scalar() && is_float(leaf_of(type)->scalar);
 }
 
-// Terms that are cheaper to repeat than to store.
+// True for terms that are cheaper to compute again than to store.
 bool is_immediate(Expr e) {
   if (e->pattern == Pattern::parameter || e->pattern == Pattern::literal) return true;
   if (e->pattern != Pattern::repeat && e->pattern != Pattern::tuple) return false;
@@ -54,8 +54,8 @@ class ProgramGradient {
  private:
   Result<Nothing> check() {
     if (!program_.sizes.empty() || !program_.extents.empty() || !program_.controls.empty())
-      return Diagnostic{program_.name, "has sizes that are known only at run time, and gradients need constant ones",
-                        "give sizes with --dim"};
+      return Diagnostic{program_.name, "has sizes that are known only at run time; gradients need constant sizes",
+                        "set sizes with --dim"};
     std::vector<std::string> names;
     for (const auto& [name, type] : types_) names.push_back(name);
     const auto problem = [&](const std::string& value) -> std::optional<Diagnostic> {
@@ -67,7 +67,7 @@ class ProgramGradient {
     };
     if (auto wrong = problem(request_.loss)) return *wrong;
     if (request_.with_respect_to.empty())
-      return Diagnostic{request_.loss, "depends on no such values", "name values: --wrt NAME"};
+      return Diagnostic{request_.loss, "depends on no value of the requested kind", "name values: --wrt NAME"};
     for (const std::string& value : request_.with_respect_to) {
       if (auto wrong = problem(value)) problems_.push_back(*wrong);
     }
@@ -107,7 +107,8 @@ class ProgramGradient {
     out_.definitions.push_back(d);
     return d.value;
   }
-  // Contractions store their weights in the order in which they read them, which differs between the two passes.
+  // The backward pass reads copies of weights: a contraction stores its weights in the order in which it reads them,
+  // and the two passes read them in different orders.
   Expr with_own_constants(Expr term) {
     std::map<std::string, Expr> copies;
     for (Expr p : parameters_of(term)) {
@@ -122,7 +123,7 @@ class ProgramGradient {
     }
     return substitute_parameters(term, copies);
   }
-  // The term, or a definition of it.
+  // The term if it is immediate; otherwise it becomes a definition.
   Expr stored(const std::string& wanted, Expr term) {
     return is_immediate(term) ? term : parameter(define(wanted, term), term->type);
   }
@@ -144,7 +145,7 @@ class ProgramGradient {
     return parts[0];
   }
 
-  // The definition with its calls inlined; the values of constants without a gradient select among forms.
+  // The definition's term with its calls inlined. The values of constants without a gradient may select its form.
   Result<Expr> inlined(const Definition& d) {
     if (d.expression->pattern != Pattern::operator_call) return without_operator_calls(d.expression);
     KnownValues known;
@@ -156,7 +157,7 @@ class ProgramGradient {
     return without_operator_calls(term);
   }
 
-  // Adjoints that are calls; returns the names of their values.
+  // Adds the adjoints that are operator calls; returns the names of the operands that have one.
   std::set<std::string> differentiate_call(Expr e, Expr adjoint) {
     std::set<std::string> done;
     const auto store = [&](const std::string& wanted, Expr term) {
@@ -192,7 +193,7 @@ class ProgramGradient {
     const Adjoints adjoints = adjoints_of(*term, adjoint, wanted, faults, parameter(d.value, d.expression->type));
     if (!faults.empty()) {
       problems_.push_back({layer_name(d), fmt::format("has no derivative: {}", fmt::join(faults, ", ")),
-                           "choose values between which and the loss such layers do not occur"});
+                           "choose values that reach the loss without such layers"});
       return;
     }
     std::vector<Binding> inside;
@@ -203,7 +204,8 @@ class ProgramGradient {
         inside.push_back(b);
         continue;
       }
-      // States of several arrays are no value of a program: loops over them are unrolled where they are used.
+      // A state of several arrays cannot be a value of a program: it stays in the terms that use it, which unroll the
+      // loop.
       Expr value = closed(b.value);
       if (leaf_of(value->type)->is_scalar())
         value = parameter(define(layer_name(d) + ".gradient.part", value), value->type);
@@ -214,7 +216,8 @@ class ProgramGradient {
     }
   }
 
-  // An output with the name of the value; a definition of the backward pass is renamed unless it is an output already.
+  // The output for the gradient of a value. A definition of the backward pass gets the output's name unless it already
+  // is an output.
   std::string output_for(const std::string& value) {
     const Expr adjoint = adjoint_of(value);
     const std::string wanted = value + ".gradient";

@@ -11,7 +11,7 @@
 namespace hoist::gradients {
 namespace {
 
-// The most arrays of a zip (typing.cpp).
+// The maximum number of arrays in a zip (typing.cpp).
 constexpr size_t most_zipped = 64;
 
 bool is_number(Expr e, double value) {
@@ -24,7 +24,7 @@ bool mentions_any(Expr e, const std::vector<Running>& variables) {
   return std::any_of(variables.begin(), variables.end(), [&](const Running& v) { return mentions(e, v.variable); });
 }
 
-// Replaces variables over zips by a variable for each part and variables over one repeated value by the value, and
+// Replaces a variable over a zip by one variable for each part, and a variable over a repeated value by that value;
 // removes variables without a use.
 Expr without_zips(std::vector<Running>& variables, Expr body) {
   for (size_t i = 0; i < variables.size();) {
@@ -58,7 +58,7 @@ Expr sum_of_elements(Expr array) {
 Expr sum_of_scalars(const std::vector<Running>& variables, const Nat& n, Expr body) {
   const Scalar scalar = body->type->scalar;
   if (variables.empty() && n.is_constant()) return scaled(body, literal(scalar, static_cast<double>(n.value())));
-  // A sum of sums is one sum of all terms, if these come from arrays that the variables run over.
+  // A sum of sums becomes one sum. An inner function that does not mention the variables is mapped over joined arrays.
   if (body->pattern == Pattern::reduce && body == reduce(Function::add, literal(scalar, 0), body->children[2])) {
     const Expr inner = body->children[2];
     const bool maps = inner->pattern == Pattern::map && inner->mode == Mode::view;
@@ -76,7 +76,7 @@ Expr sum_of_scalars(const std::vector<Running>& variables, const Nat& n, Expr bo
   return reduce(Function::add, literal(scalar, 0), map_over(variables, n, body));
 }
 
-// Sums of updates of zeros at positions are one scatter; updates may be arrays.
+// The sum of arrays of zeros with one update each is one scatter; updates may be arrays.
 Expr scatter_sum(const Nat& n, Expr positions, Expr updates) {
   const Type element = updates->type->element;
   if (element->is_scalar()) return combined_at(Function::add, positions, updates, zeros(array_type(n, element)));
@@ -89,7 +89,7 @@ Expr scatter_sum(const Nat& n, Expr positions, Expr updates) {
   return transpose(map([&](Expr column) { return scatter_sum(n, positions, column); }, transpose(updates)));
 }
 
-// The position and the value of one_hot, if the term is one.
+// The position and the value if the term has the form of one_hot().
 std::optional<std::pair<Expr, Expr>> hot_form(Expr e) {
   if (e->pattern != Pattern::map || e->children[1]->pattern != Pattern::iota) return std::nullopt;
   const Expr at = fresh_variable(e->children[0]->parameters[0]);
@@ -120,7 +120,7 @@ Expr sum_of_map(const std::vector<Running>& variables, const Nat& n, Expr body) 
   return map_over(around, body->type->size, sum_over(inside, n, term));
 }
 
-// The sum of a view of terms is the view of their sum; null for other patterns.
+// A sum over a view becomes the view of the sum; null for other patterns.
 Expr sum_of_view(const std::vector<Running>& variables, const Nat& n, Expr body) {
   switch (body->pattern) {
     case Pattern::transpose:
@@ -266,7 +266,7 @@ Expr map_over(std::vector<Running> variables, const Nat& n, Expr body) {
     for (size_t i = 0; i < last.size(); ++i) values.emplace(last[i].variable->name, get(static_cast<int64_t>(i), rest));
     variables.erase(variables.begin() + static_cast<ptrdiff_t>(most_zipped) - 1, variables.end());
     variables.push_back({rest, zip(arrays)});
-    // The rest stays one variable: without_zips would split it again.
+    // The rest has to stay one variable, and map_over() would split it again.
     return map_over_all(variables, substitute_parameters(body, values));
   }
   return map_over_all(variables, body);
@@ -276,7 +276,7 @@ Expr sum_over(std::vector<Running> variables, const Nat& n, Expr body) {
   if (is_zero(body) || n == Nat(0)) return zeros(body->type);
   body = without_zips(variables, body);
   if (body->pattern == Pattern::let) {
-    // The bound value becomes an array of the values for all variables.
+    // A bound value that depends on the variables becomes an array of all its values.
     const Expr value = body->children[0], name = fresh_variable(value->type);
     const Expr inner = apply(body->children[1], {name});
     if (!mentions_any(value, variables)) return let_in(name, value, sum_over(variables, n, inner));
@@ -305,7 +305,7 @@ Expr sum_over(std::vector<Running> variables, const Nat& n, Expr body) {
     const Expr element = fresh_variable(body->type->element);
     return map_over({{element, body}}, body->type->size, sum_over({}, n, element));
   }
-  // Columns of the array of all values.
+  // Sums the columns of the array of all values.
   const Expr all = map_over(variables, n, body);
   return map([&](Expr column) { return sum_of_elements(column); }, transpose(all));
 }

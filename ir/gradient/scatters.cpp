@@ -1,11 +1,12 @@
-// The adjoints of scatters: an update has the adjoint of its position if it is the one that counts there.
+// The adjoints of scatters. The adjoint of an update is the adjoint of its position; if updates overwrite each other,
+// only the update that remains has it, and the others have zeros.
 #include "ir/gradient/adjoints.h"
 #include "ir/properties/properties.h"
 
 namespace hoist::gradients {
 namespace {
 
-// f of each position that lies in the array, at that position; zeros for the others.
+// For each position inside the array: f of the position and of its number in the list; zeros for other positions.
 Expr at_positions(Expr positions, Type element, const Nat& n, const std::function<Expr(Expr, Expr)>& f) {
   const Type type = positions->type->element;
   const Expr position = fresh_variable(type), number = fresh_variable(scalar_type(Scalar::i64));

@@ -1,5 +1,5 @@
-// The adjoints of views: the inverse view where it exists, else the sum of the adjoints of all uses of an element in
-// gather form, so that each element of the result is one sum and nothing is written twice.
+// The adjoints of views: the inverse view if there is one. Otherwise each element of the result is the sum of the
+// adjoints of all its uses, which it gathers, so that no element is written twice.
 #include <algorithm>
 
 #include "ir/gradient/adjoints.h"
@@ -7,14 +7,14 @@
 namespace hoist::gradients {
 namespace {
 
-// The first n elements, or all and zeros after them.
+// The first n elements; zeros after the end of the array.
 Expr with_extent(const Nat& n, Expr array) {
   const Nat& found = array->type->size;
   return at_most(n, found) == Answer::yes ? slice(0, n, array) : pad_zeros(0, n - found, array);
 }
 
-// Rows of `size` elements that begin at consecutive places and take each `dilation`th one: the sums at all places. Each
-// sum reads one diagonal of a window over the rows.
+// Adds overlapping rows: row i has `size` elements, for the places i, i + dilation, i + 2 dilation, ... The sum for a
+// place reads one diagonal of a window over the rows.
 Expr overlapped(const Nat& size, const Nat& dilation, Expr rows) {
   if (size == Nat(1)) return join(rows);
   const Nat border = (size - 1) * dilation;
@@ -25,7 +25,7 @@ Expr overlapped(const Nat& size, const Nat& dilation, Expr rows) {
   return map_over({{window, windows}}, windows->type->size, sum);
 }
 
-// Windows whose step is above 1 become windows of blocks of `step` elements, which begin at consecutive blocks.
+// Windows with a step above 1 are split into blocks of `step` elements; they then begin at consecutive blocks.
 Expr adjoint_of_windows(const Nat& n, Nat size, const Nat& step, Nat dilation, Expr adjoint) {
   if (step == Nat(1)) return with_extent(n, overlapped(size, dilation, adjoint));
   if (dilation != Nat(1)) {
@@ -42,7 +42,7 @@ Expr sum_of_rows(Expr rows) {
   return sum_over({{row, rows}}, rows->type->size, row);
 }
 
-// The sum of the elements, at a position of n zeros; zeros for no elements.
+// An array of n zeros, but with the sum of the elements at this position.
 Expr sum_at(const Nat& n, const Nat& position, Expr elements) {
   return pad_zeros(position, n - position - 1, repeat(1, sum_of_rows(elements)));
 }
@@ -71,7 +71,7 @@ void adjoint_of_pad(AdjointScope& scope, Expr e, Expr adjoint) {
       if (has_right) scope.add(array, pad_zeros(n - 1 - right, 1, reversed(after)));
       return;
     case Border::wrap: {
-      // Whole periods, of which the sum is taken.
+      // Pads the adjoint to whole periods, and adds the periods.
       const Nat begin = remainder(n - remainder(left, n), n), all = begin + left + n + right;
       const Nat end = ceiling_division(all, n) * n - all;
       return scope.add(array, sum_of_rows(split(n, pad_zeros(begin, end, adjoint))));
@@ -89,7 +89,7 @@ void adjoint_of_slice(AdjointScope& scope, Expr e, Expr adjoint) {
   scope.add(array, pad_zeros(first, n - first - ordered->type->size, ordered));
 }
 
-// Whole rows, and a last row that overlaps the one before.
+// The rows of a tile are whole rows, and a last row that overlaps the row before it.
 void adjoint_of_tile(AdjointScope& scope, Expr e, Expr adjoint) {
   const Expr array = e->children[0];
   const Nat &n = array->type->size, &k = e->sizes[0];

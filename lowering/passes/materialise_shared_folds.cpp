@@ -8,8 +8,8 @@
 namespace hoist {
 namespace {
 
-// The place of the value that is materialised. The clamp of an integer stays with its consumers: positions lie inside
-// arrays whatever the materialised array holds.
+// The place of the value to materialise. The clamp of an integer stays with the consumers, so that positions are in
+// range whatever the materialised array contains.
 Path without_clamp(Expr value, Path place) {
   const auto is_literal = [](Expr e) { return e->pattern == Pattern::literal; };
   while (value->pattern == Pattern::call && is_integer(value->type->scalar) &&
@@ -22,7 +22,7 @@ Path without_clamp(Expr value, Path place) {
   return place;
 }
 
-// Lets of scalars that are results of folds and are shared by more than `most` elements.
+// Finds the let-bound scalars that are results of folds and that more than `most` elements share.
 void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out) {
   if (e->pattern == Pattern::let && e->children[0]->type->is_scalar() && folds(e->children[0])) {
     const Type shared_by = e->children[1]->children[0]->type;
@@ -33,15 +33,15 @@ void find_shared_folds(Expr e, int64_t most, Path& path, std::vector<Path>& out)
     }
   }
   for (size_t i = 0; i < e->children.size(); ++i) {
-    if (i == 0 && changes_in_place(e)) continue;  // a step has shared values of its own
+    if (i == 0 && changes_in_place(e)) continue;  // the body of a loop shares values within each step
     path.push_back(static_cast<int>(i));
     find_shared_folds(e->children[i], most, path, out);
     path.pop_back();
   }
 }
 
-// Kernels compute a value that a row of the result shares once per row. If the sharing rows are transposed, they
-// compute it again for every element, which takes less time than another launch only up to about `least_steps`.
+// A kernel computes a value that a row of the result shares once per row. If the rows are strided, the kernel computes
+// the value again for every element; that is faster than another launch only up to about `least_steps` steps.
 int64_t most_elements_that_share(Expr term) {
   constexpr int64_t least_steps = 1 << 14;
   const std::vector<int64_t> shape = shape_of(term->type);

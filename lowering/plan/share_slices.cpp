@@ -1,5 +1,5 @@
-// The pass "share-slices": definitions that differ in the place of a slice alone read the place from an operand, so
-// that one kernel computes all of them.
+// The pass "share-slices": definitions that differ only in the place of a slice read the place from an operand, so that
+// they share one kernel.
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -10,9 +10,9 @@
 namespace hoist {
 namespace {
 
-// Up to this number of places each slice has a kernel of its own, and so have larger results: to compile a kernel takes
-// 25 ms.
+// Slices at more places than this share a kernel, since each kernel takes 25 ms to compile.
 constexpr size_t most_kernels_of_slices = 16;
+// Larger results have kernels of their own.
 constexpr int64_t most_elements_of_slices = 4096;
 
 // The slice that a small elementwise term takes; null if it takes none or several.
@@ -28,7 +28,7 @@ Expr only_slice(Expr term) {
   return other || slices.size() != 1 || (*slices.begin())->integers[0] != 1 ? nullptr : *slices.begin();
 }
 
-// The term with another array of the same type and variables in place of the slice.
+// Replaces the slice in a term by another array, which has the same type and mentions the same variables.
 class WithSlice {
  public:
   WithSlice(Expr slice, Expr other) : known_{{slice, other}} {}
@@ -47,7 +47,7 @@ class WithSlice {
   std::unordered_map<Expr, Expr> known_;
 };
 
-// The term that definitions have in common if only the places of their slices differ.
+// The term with its slice at 0: the same for all definitions that differ only in the place of the slice.
 Expr common_term(Expr term, Expr slice) {
   const Expr first = hoist::slice(0, slice->sizes[1], slice->children[0]);
   return with_numbered_parameters(WithSlice(slice, first).of(term));
@@ -90,7 +90,7 @@ Result<Nothing> share_slices(LoweredModel& model, const PassOptions&) {
 
 Result<Nothing> replay_share_slices(Program& program, Definition&, const ProgramStep& step) {
   ProgramIndex index(program);
-  if (!share_slice(index, step.value)) return Diagnostic{"", "the definition does not take one slice", ""};
+  if (!share_slice(index, step.value)) return Diagnostic{"", "the definition does not contain exactly one slice", ""};
   return Nothing{};
 }
 

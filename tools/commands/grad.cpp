@@ -16,7 +16,7 @@
 namespace hoist {
 namespace {
 
-// NAME, or sum(NAME).
+// Reads the loss, NAME or sum(NAME), and replaces `weights` and `inputs` by the names of values.
 GradientRequest request_for(const Options& command, const Program& program) {
   GradientRequest out;
   out.loss = command.loss;
@@ -36,8 +36,8 @@ GradientRequest request_for(const Options& command, const Program& program) {
   return out;
 }
 
-// The gradients of a program whose bodies are layers of their own. Steps before the backward pass are not replayed: the
-// derivation of the bundle starts from the result.
+// Inlines the bodies of control flow, and differentiates the program. The steps until then are dropped: the derivation
+// of the bundle starts from the program with gradients.
 Result<Program> with_gradients(const Options& command, Program program) {
   PassOptions options;
   options.unrolled_steps = command.model.unrolled_steps;
@@ -64,7 +64,7 @@ Result<ExitCode> write_bundle(const Options& command, Program program) {
 Result<ExitCode> commands::grad(const Options& command) {
   if (!command.is_given("--output")) {
     for (const char* option : {"--force", "--no-check"}) {
-      if (command.is_given(option)) return usage_error(option, "applies to a bundle", "add -o DIR");
+      if (command.is_given(option)) return usage_error(option, "applies only to a bundle", "add -o DIR");
     }
     HOIST_TRY(Program program, read_program(command.subject, command.model));
     HOIST_TRY(const Program gradients, with_gradients(command, std::move(program)));

@@ -250,7 +250,8 @@ output %total
 )";
   EXPECT_EQ(error_of(text, {"total", false, {"x"}}),
             "total: is [2][3]f32, and a loss is one number (sum(total) is the sum of its elements)\n");
-  EXPECT_EQ(error_of(text, {"total", true, {}}), "total: depends on no such values (name values: --wrt NAME)\n");
+  EXPECT_EQ(error_of(text, {"total", true, {}}),
+            "total: depends on no value of the requested kind (name values: --wrt NAME)\n");
   EXPECT_EQ(error_of(text, {"totl", true, {"x"}}), "totl: is no value of the model (did you mean total?)\n");
   EXPECT_EQ(error_of(text, {"total", true, {"i", "weight"}}),
             "i: is [2]i64, and only arrays of floats have gradients\nweight: is no value of the model\n");
