@@ -117,7 +117,7 @@ struct OperatorUse {
 /// refuses as long as the file can be parsed; nodes inside subgraphs and functions are counted too.
 Result<std::vector<OperatorUse>> list_operators(const std::filesystem::path& path, const ReadOptions& options = {});
 
-/// An operator as the standard has it.
+/// An operator as the standard defines it.
 struct StandardOperator {
   std::string domain, name;   ///< the domain "ai.onnx" is ""
   std::vector<int> versions;  ///< versions of the domain in which the operator's definition changed; ascending

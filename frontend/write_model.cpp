@@ -227,7 +227,8 @@ class Writer {
 
   Diagnostic too_large(int64_t bytes) const {
     return {program_.name,
-            "has " + std::to_string(bytes) + " bytes, an ONNX file at most " + std::to_string(options_.maximum_bytes),
+            "has " + std::to_string(bytes) + " bytes; an ONNX file may have at most " +
+                std::to_string(options_.maximum_bytes),
             "a rule that stores weights in fewer bits may make it fit"};
   }
 

@@ -348,8 +348,8 @@ class Emitter {
 /// Does any of the values depend on the variable?
 bool mention(const std::vector<H::Expr>& values, const std::string& variable);
 
-/// Which parameter the call reads, by Halide's name of its ImageParam, which is read through a Func that is named after
-/// it; of other calls a name that no parameter has.
+/// The name of the ImageParam that the call reads. Halide reads it through a Func that is named after it. For other
+/// calls the result is the name of no parameter.
 std::string read_input(const H::Internal::Call& call);
 
 /// Halide runs an update only once if no value depends on the step of the fold, so one value is made to depend on it.

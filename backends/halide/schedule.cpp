@@ -1,5 +1,6 @@
-// The result: one Func with a dimension per loop of the term, stored through a marker that passes/store_at_index.cpp
-// turns into a store at the term's own index; and the place where each materialised array is computed.
+// Builds a kernel's result: one Func with a dimension per loop of the term. It is stored through a marker, which
+// passes/store_at_index.cpp turns into a store at the term's own index. Also places the computation of each
+// materialised array.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -135,7 +135,7 @@ class Addresses {
     return with_places(with_elements(in));
   }
 
-  // Removes definitions of indices without uses.
+  // Removes the definitions of unused indices.
   std::string without_unused(const std::vector<std::string>& lines) const {
     std::unordered_map<std::string, int> uses;
     for (const std::string& line : lines) count(line, 1, uses);

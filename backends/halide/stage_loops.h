@@ -37,8 +37,8 @@ struct LoopChoices {
   size_t outside = 0;       ///< the number of reductions outside of the work-items of a fold over tiles
 };
 
-/// A stage of a stored array runs the loops of its nest, and the loops that it is spread over, in the modes of those
-/// loops.
+/// Schedules a stage of a stored array: its dimensions are split and ordered into the loops of `spread` and `nest`, and
+/// each loop gets its own mode.
 void schedule_loops(H::Stage stage, const std::vector<H::Var>& dimensions, const Splits& splits,
                     const std::vector<Loop>& spread, const std::vector<Loop>& nest, LoopChoices choices = {});
 

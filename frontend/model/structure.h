@@ -34,8 +34,8 @@ void for_each_node(google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
 /// Every name that a node reads or that its graphs read, including names of values of those graphs.
 std::vector<std::string> reads_of(const onnx::NodeProto& node);
 
-/// Gives nodes without a name one made of the operator and its place ("Conv_3"), and repeated names a suffix; the same
-/// in graphs that nodes hold.
+/// Names the nodes of the graph and of the graphs inside nodes: a node without a name is named after its operator and
+/// place ("Conv_3"), and a repeated name gets a suffix.
 void name_layers(onnx::GraphProto& graph);
 
 /// Outputs that are listed again become copies with names of their own. Returns a note for each.

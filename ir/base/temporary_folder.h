@@ -28,8 +28,8 @@ class TemporaryFolder {
   ProcessFolder folder_;
 };
 
-/// Removes all existing folders. Afterwards none is created or released: a thread that tries blocks until the process
-/// ends.
+/// Removes all existing folders. Afterwards no folder can be created or released: a thread that calls either blocks
+/// until the process ends.
 void remove_on_signal();
 
 }  // namespace hoist

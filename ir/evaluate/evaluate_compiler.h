@@ -148,8 +148,9 @@ class Compiler {
 
   int folded(Expr e, int env, const Path& path);
 
-  // An inline loop; fails if the accumulator's elements mix. A loop is complete when this function returns: a later use
-  // of a scalar that the loop lacks creates another loop, since it may depend on the result of the first.
+  // An inline loop; fails if the accumulator's elements mix. No scalar is added to the loop after this function
+  // returns: another scalar of the same fold gets a loop of its own, since it may depend on the result of the first
+  // loop.
   int looped(Expr e, int env, const Path& path);
   size_t slot_of(int loop, const Path& path, Scalar scalar);
   int accumulator(int loop, Scalar scalar, const Path& path);

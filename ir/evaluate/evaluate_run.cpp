@@ -72,7 +72,7 @@ class Runner {
     outside_ = outside_ || outside;
   }
 
-  // Calls f for each combination of a stage's enclosing variables, with the machines of its programs set to it.
+  // Calls f for each combination of values of a stage's enclosing variables, after setting it in all machines.
   template <class F>
   void for_each_outer(const Stage& stage, std::vector<std::unique_ptr<Machine>>& machines, F f) {
     int64_t combinations = 1;

@@ -306,7 +306,7 @@ Result<std::vector<Expr>> defined_for_all(const OperatorContext& c, const Operat
   } catch (const InternalFault& fault) {
     if (sizes.empty()) return operators::fault(fmt::format("{} has no meaning for strings: {}", row.name, fault.text));
     return operators::fault(
-        fmt::format("{} has no type here for every {}: {}", row.name, fmt::join(sizes, ", "), fault.text),
+        fmt::format("{} has no type that holds for every {}: {}", row.name, fmt::join(sizes, ", "), fault.text),
         "write a number instead of the size");
   }
 }

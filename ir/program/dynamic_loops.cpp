@@ -83,7 +83,8 @@ Result<std::string> ProgramBuilder::define_open_loop(const NamedCall& named) {
   return splice_iterations(named);
 }
 
-// Defines the loop with rows instead of a state; the state is the concatenation of its initial value and the rows.
+// Replaces a state that grows by rows: the loop outputs the rows, and the state is the concatenation of its initial
+// value and the rows.
 void ProgramBuilder::define_appended(const NamedCall& named, const NamedCall& loop, size_t state, int64_t axis) {
   const std::string rows = loop.outputs.back();
   add_call(loop);

@@ -170,8 +170,8 @@ std::vector<NamedCall> named_calls(const Program& program);
 /// Errors: every layer whose definition is no call, as in a backward pass; such a program has no named calls.
 Result<Nothing> check_calls(const Program& program);
 
-/// Converts a call to the form in model files: shape values become inputs, constants named after a result and the input
-/// ("y.shape"), unless the operator has the attribute in this version.
+/// Converts a call to the form of model files: shape values that are no attribute in this version of the operator
+/// become inputs. These are constants, named after a result and the input ("y.shape").
 void shapes_to_inputs(NamedCall& call, int64_t version, std::map<std::string, Tensor>& constants);
 
 /// `program` with these calls, in topological order, in place of its definitions; keeps its inputs, outputs, steps and

@@ -131,8 +131,8 @@ bool is_materialised_row(Expr e) {
   return e->pattern == Pattern::materialise && e->memory == Memory::private_ && e->type->is_array();
 }
 
-// The term with values in place of the lets that bind such values, and elements in place of indexed arrays of one
-// element: RowLets then adds the lets that the whole nest needs.
+// Inlines the let-bound values that the test selects, and replaces an index into an array of one element by the
+// element. RowLets then adds the lets that the whole nest needs.
 class Inlined {
  public:
   explicit Inlined(bool (*inlines)(Expr) = is_scalar) : inlines_(inlines) {}

@@ -1,7 +1,7 @@
 // The layout of values in memory (ir/program/storage.h) as views of the language, from the value to its array and back.
 // Views cost nothing, so any operator reads and writes any storage; storage only affects speed.
 //
-// Model inputs and outputs are row-major and have no surroundings.
+// Model inputs and outputs are row-major, without borders or padding.
 //
 // Padding to vectors is `pad ... undefined`: no consumer uses these elements, so they need no guard. A row with a
 // border of zeros after it is not padded to whole vectors, since the padding would lie between row and border.

@@ -31,9 +31,9 @@ namespace hoist {
 /// faster on a device or for a shape in general, the choice belongs here.
 enum class ConvolutionForm : uint8_t { automatic, stencil, im2col, winograd };
 
-/// Fused launches of small layers: only the recorded ones; on CPUs also kernels in sequence, if that pays
-/// (fused_launches.h); or all chains whose values fit in local memory, as one kernel (launches.h), whatever records
-/// contain.
+/// Fused launches of small layers. `automatic`: the recorded ones, and on CPUs also kernels in sequence, if that pays
+/// (fused_launches.h). `launch`: every chain whose values fit in local memory becomes one kernel (launches.h), whatever
+/// the records contain.
 enum class LaunchFusion : uint8_t { none, automatic, launch };
 
 /// The order of dimensions in which values between kernels are stored: images in NHWC and other values as in ONNX, or

@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 8> inputs_names = {"random numbers",
                                                           "an infinity among random numbers",
                                                           "1e30 among random numbers"};
 constexpr size_t kinds = inputs_names.size();
-// Random elements except one: the term before a step determines which results depend on that one.
+// True for random elements with one extreme: the term before a step determines the results that depend on the extreme.
 bool has_one_extreme(size_t kind) { return kind >= static_cast<size_t>(Inputs::one_nan); }
 // True if the term converts floats to integers: ONNX leaves open which integer a NaN becomes (Cast, QuantizeLinear).
 bool makes_integers(Expr term) {

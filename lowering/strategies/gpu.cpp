@@ -86,7 +86,7 @@ void map_sums_to_groups(Rewriter& r, const StrategyInput& input, const Profile&)
   open_leading(r, input.inside, 0, 0);
 }
 
-// Stops the search for folds: terms, each with the number of maps around it.
+// The terms that the search for folds has visited, each with the number of maps around it.
 using Passed = std::set<std::pair<Expr, int>>;
 
 // The first fold that all elements of a row share and that is long enough to be divided: `rows` maps are around it.

@@ -168,8 +168,8 @@ class MaterialisedArrays {
   }
 };
 
-// The number of adjacent elements of a dimension of n that agree in all these parts: the smallest step, if the parts
-// cover everything above it; empty otherwise.
+// The number of adjacent elements, along a dimension of extent n, for which all parts of the index are equal. This is
+// the smallest step if the parts cover the rest of the dimension without a gap; otherwise nothing.
 std::optional<int64_t> adjacent_elements(int dimension, int64_t n, IndexParts parts) {
   std::erase_if(parts, [&](const IndexPart& p) { return p.dimension != dimension; });
   std::sort(parts.begin(), parts.end(), [](const IndexPart& a, const IndexPart& b) { return a.step < b.step; });

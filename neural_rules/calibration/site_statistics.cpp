@@ -90,7 +90,8 @@ class Uniform {
     const size_t input = input_site(program_, sites_, site);
     const auto format = input < sites_.size() ? out_.find(sites_[input].key()) : out_.end();
     if (format != out_.end() && gives(format->second, *wanted)) return std::nullopt;
-    return "its input is not stored as " + std::string(row(*wanted).name) + ": name a rule that stores it so too";
+    return "its input is not stored as " + std::string(row(*wanted).name) +
+           ": also name a rule that stores it in this type";
   }
 
   const Program& program_;

@@ -30,7 +30,8 @@ struct PointChoice {
   /// still be chosen.
   bool allowed(const std::vector<size_t>& options) const;
   bool allowed(const StudyPoint& point) const;
-  /// True if a verified point besides the unchanged model may be chosen. The costs show whether pins allow it.
+  /// True if a verified point other than the unchanged model may be chosen. Pins are considered once the costs are
+  /// known.
   bool has_choice() const;
   /// The cheapest point that keeps the budget, or the one with the least error; 0 (the reference) if there is none.
   size_t best(bool keeping) const;

@@ -70,8 +70,8 @@ class Scaler {
     return std::nullopt;
   }
 
-  /// The constants by which a normalisation layer scales its channels, one element per channel and without other uses:
-  /// all of them together.
+  /// The constants that scale the channels of a normalisation layer, if together they scale the whole result. Each has
+  /// one element per channel and no other use.
   std::vector<std::string> scaling_vectors(const Definition& layer, int64_t channels, bool images) const {
     const auto definition = flow_.definitions.find(layer.value);
     if (definition == flow_.definitions.end()) return {};

@@ -128,9 +128,9 @@ TEST(Sizes, CallsThatNeedANumberSaySo) {
   EXPECT_THAT(call("MatMul(%x, Transpose(%x))"), HasSubstr("%z is declared as f32, its term has type [n][n]f32"));
   EXPECT_THAT(call("MatMul(Transpose(%x), %y)"), HasSubstr("inner dimensions differ: n of [3][n] and m of [m][3]"));
   EXPECT_THAT(call("ReduceMean(%x; axes = [0])"),
-              HasSubstr("ReduceMean has no type here for every n: the size n has to be a number"));
+              HasSubstr("ReduceMean has no type that holds for every n: the size n has to be a number"));
   EXPECT_THAT(call("ReduceSum(%x; axes = [0])"), HasSubstr("its term has type [1][3]f32"));
-  EXPECT_THAT(call("Shape(%x)"), HasSubstr("Shape has no type here for every n: the size n has to be a number"));
+  EXPECT_THAT(call("Shape(%x)"), HasSubstr("Shape has no type that holds for every n: the size n has to be a number"));
   EXPECT_THAT(call("Softmax(%x; axis = 2)"), HasSubstr("axis 2 lies outside -2..1"));
 }
 

@@ -67,7 +67,7 @@ class Generator {
     return name;
   }
 
-  // Keeps the layer if the program is well typed with it, and its f32 results as operands.
+  // Adds the layer if the program stays well typed; its f32 results become possible operands.
   void add(const std::string& operation, std::vector<std::string> inputs,
            std::map<std::string, Attribute> attributes = {}, size_t outputs = 1) {
     NamedCall layer{fresh("layer"), operation, "", std::move(attributes), std::move(inputs), {}};

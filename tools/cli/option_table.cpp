@@ -220,14 +220,12 @@ Rows outputs() {
 
 Rows gradients() {
   return {
-      row("grad", "--of", "LOSS",
-          "the value whose gradients are computed: one of one element, or sum(NAME) for the sum of the elements of "
-          "NAME",
+      row("grad", "--of", "LOSS", "the loss: a value of one element, or sum(NAME) for the sum of the elements of NAME",
           AT(loss))
           .required(),
       row("grad", "--wrt", "NAME,...",
-          "the values by which the loss is differentiated: names of inputs, constants or other values; weights for all "
-          "constants of floats that the loss depends on, inputs for all inputs of floats",
+          "differentiate the loss by these values: names of inputs, constants or other values; weights for all float "
+          "constants that the loss depends on, inputs for all float inputs",
           AT(with_respect_to))
           .required(),
   };
@@ -267,7 +265,8 @@ Rows extents() {
           .only_for(of_models)
           .formerly("--unrolled-steps"),
       row(compilers, "--bound fold-operations", "N",
-          "operations for computing constants at compile time, over the whole model; the device computes the rest",
+          "the maximum number of operations to compute constants at compile time, for the whole model; the device "
+          "computes the rest",
           AT(model.folding.operations), sizes)
           .allowing("0..1125899906842624")
           .only_for(of_models)
@@ -360,7 +359,7 @@ Rows accuracies() {
           AT(budget.record), accuracy)
           .only_for(of_budgets),
       row("export", "--record", "FILE",
-          "the record of compile --budget: its only choice, or the choice for --budget and --objective",
+          "export the choice of this record of compile --budget; --budget and --objective select one of several",
           AT(budget.record), accuracy),
       row("compile", "--best-effort", "", "write the best point's bundle if the budget is not met", AT(best_effort),
           accuracy)

@@ -84,7 +84,7 @@ namespace {
 // The number of applications of each rule and each pass in the derivations of bundles.
 Result<ExitCode> used_rules(const Options& command) {
   if (!command.subject.empty())
-    return usage_error("--used", "lists the rules of bundles, and a rule is named too", "leave one of them out");
+    return usage_error("--used", "lists the rules of bundles, but a rule is named", "leave out the name or --used");
   std::map<std::string, int64_t> rules, steps_of_passes;
   for (const std::string& folder : command.used) {
     HOIST_TRY(const BundleInfo info, bundle_info(folder));
@@ -324,7 +324,7 @@ Result<ExitCode> commands::operators(const Options& command) {
   std::vector<CoveredOperator> all = operator_coverage();
   if (command.print_page) {
     if (!command.subject.empty())
-      return usage_error("--page", "is of all operators, and one is named too", "leave one of them out");
+      return usage_error("--page", "covers all operators, but one is named", "leave out the name or --page");
     say(coverage_page(all));
     return ExitCode::done;
   }

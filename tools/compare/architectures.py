@@ -77,7 +77,7 @@ def export(name: str, model: Path, options: argparse.Namespace) -> str:
 
 
 def speed(name: str, options: argparse.Namespace) -> tuple[str, str]:
-    """"passed" and the times, or as verdict()."""
+    """The verdict "passed" with the times, or a failed verdict with its reason."""
     model = options.models / (name.replace("/", "_") + ".onnx")
     if reason := export(name, model, options):
         return "left out", reason

@@ -1,5 +1,5 @@
-"""Exports one architecture that other people published, with random weights, as ONNX: with a small input, or at its real
-size. Development only; `architectures.py` calls it in an environment with PyTorch (`setup architectures`).
+"""Exports one published architecture with random weights as ONNX, with a small input or at its real size.
+Development only; `architectures.py` calls it in an environment with PyTorch (`setup architectures`).
 
     build/architectures/bin/python tools/compare/export_architecture.py NAME FILE.onnx [--real]
     build/architectures/bin/python tools/compare/export_architecture.py [--real]      # lists the names

@@ -55,7 +55,7 @@ Result<InputValue> parse_input_value(const std::string& text) {
   for (const Json& number : numbers) {
     if (number.is_number_unsigned() && number.get<uint64_t>() > uint64_t{INT64_MAX})
       return Diagnostic{"--value " + text,
-                        number.dump() + " has more elements than a literal may have, " + std::to_string(INT64_MAX),
+                        number.dump() + " exceeds the largest integer of a literal, " + std::to_string(INT64_MAX),
                         "write the elements to a .npy file"};
   }
   const bool floats =

@@ -20,7 +20,7 @@ namespace {
 // element of the result, and a matmul whose right operand fits the caches of a core. GPUs reach their peak with the
 // first, CPUs with the second.
 constexpr int64_t rows = 1024, columns = 64, steps = 512, inner = 512;
-// A matmul of bytes is so fast that its arrays must be small compared with it.
+// A matmul of bytes is so fast that reading its arrays counts: they have to be small compared with its arithmetic.
 constexpr int64_t byte_rows = 256, byte_columns = 256, byte_inner = 1024;
 constexpr char byte_weights[] = "byte_weights";
 // Sizes of the copied arrays in floats: within the caches of one core, within the caches of all cores, beyond all

@@ -80,7 +80,7 @@ class KernelReader(torch.nn.Module):
         return self.read_statements(read.reshape(count, statements, WIDTH), kernels, features)
 
     def forward_shared(self, kernels: torch.Tensor, features: torch.Tensor) -> torch.Tensor:
-        """The same with less work, since kernels share statements and end with empty ones."""
+        """The same as forward() with less work: reads shared statements once, and skips empty statements at the end."""
         kernels = kernels[:, : int((kernels[:, :, 0] != 0).sum(dim=1).max())]
         statements, which = kernels.flatten(0, 1).unique(dim=0, return_inverse=True)
         read = self.statement(self.embedding(statements))[0][:, -1]

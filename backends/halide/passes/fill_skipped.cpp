@@ -29,8 +29,8 @@ class FillSkipped : public IRMutator {
                      Halide::DeviceAPI::None, store);
   }
 
-  // Adds the zeros as the alternative of a condition around the whole fold, before its first store; conditions inside
-  // its loops are left alone.
+  // Adds an else branch that writes the zeros if a condition surrounds the whole fold and precedes its first store;
+  // conditions inside the fold's loops are unchanged.
   Stmt filled_at_start(const Stmt& s, const std::string& name) const {
     if (const LetStmt* let = s.as<LetStmt>())
       return LetStmt::make(let->name, let->value, filled_at_start(let->body, name));

@@ -25,7 +25,7 @@ bool with_cold_arrays(const PassInput& input) { return !input.inputs.cold.empty(
 constexpr LoweringPass table[] = {
     {"keep-inside", "moves computations that Halide hoists to the host back into the kernel", in_opencl, keep_inside},
     {"always-fold", "computes a fold even if a data-dependent selection may skip it", always, always_fold},
-    {"fill-skipped", "fills the array of a fold that a selection by indices skips with zeros", always, fill_skipped},
+    {"fill-skipped", "writes zeros to the array of a fold that a selection by indices skips", always, fill_skipped},
     {"rare-branches", "makes a selection that is marked as rare a branch around its loops", always, rare_branches},
     {"store-at-index", "turns marked stores into stores at their own index under their own condition", always, store_at_index},
     {"compact-registers", "shrinks a private array to the part of one work-item", in_opencl, compact_registers},

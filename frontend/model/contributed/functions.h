@@ -1,6 +1,6 @@
-// Operators of onnxruntime's domain com.microsoft that are several layers of the standard: their bodies, and bodies in
-// place of the standard's own. Operators of that domain that are one formula are rows of the table of operators.
-// Borders onnx; for frontend only.
+// Bodies of the operators of onnxruntime's domain com.microsoft that consist of several standard layers, and bodies
+// that replace function bodies of the standard. Operators of that domain that are one formula are rows of the operator
+// table. Borders onnx; for frontend only.
 #pragma once
 
 #include <onnx/onnx_pb.h>

@@ -34,7 +34,8 @@ struct Run {
   }
 };
 
-// Lets that refer to each other nest as deeply as the sum of their terms; such terms run on a separate, large stack.
+// The recursion through lets that use each other is as deep as all their terms together; such terms run on a separate,
+// large stack.
 constexpr size_t usual_stack = size_t{1} << 20;
 constexpr size_t large_stack = size_t{1} << 30;
 

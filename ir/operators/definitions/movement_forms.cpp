@@ -53,7 +53,8 @@ int64_t padded_source(const std::string& mode, int64_t p, int64_t n) {
 }
 
 // padded mode before after x: the elements that the mode (reflect, edge, wrap) adds before and after x.
-// Amounts up to once around the elements are borders of the language, others use a table of positions.
+// If no side adds more elements than the array has, the form is a border of the language; otherwise it uses a table of
+// positions.
 Result<Expr> form_padded(const FormCall& c) {
   HOIST_TRY_VOID(c.want(4));
   HOIST_TRY(Expr x, c.value(3));

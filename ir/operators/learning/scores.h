@@ -20,8 +20,8 @@ Expr table(Scalar scalar, const Floats& values);
 Scalar computed_in(Expr x);
 /// Rows of features; a vector is one row.
 Result<Expr> feature_rows(Expr x);
-/// For each row of x the contractions with the rows of `weights`, plus `added`, which has one element per row of
-/// weights; in their type.
+/// x times the transpose of `weights`, plus `added`, which has one element per row of `weights`. The result has the
+/// type of the weights.
 Expr weighted_sums(Expr x, Expr weights, Expr added);
 
 /// Attribute post_transform.

@@ -22,8 +22,8 @@ Result<int64_t> known_whole(const OperatorContext& c, size_t i, const std::strin
   return is_float(value.scalar()) ? static_cast<int64_t>(value.float_at(0)) : value.integer_at(0);
 }
 
-// A transform of rows as one product with a table, whose columns yield the real and imaginary parts in turn: each is
-// the sum of the products of the row's real parts, and of its imaginary parts if it has any, with cosines or sines.
+// A transform of rows as one product with a table. Columns of the table alternately give the real and the imaginary
+// part of a result: the sum of the row's real parts, and of its imaginary parts if it has any, times cosines or sines.
 struct Transform {
   Scalar scalar;       // scalar of the signal
   int64_t length = 0;  // length of the transform
@@ -31,7 +31,7 @@ struct Transform {
   bool inverse = false;
   bool real_result = false;  // for an inverse transform whose input is half a spectrum
 
-  // cos or sin of 2 pi k n / length, with the factors of an inverse; exact where k n is a multiple of a quarter.
+  // cos or sin of 2 pi k n / length, times the factors of an inverse transform. Multiples of a quarter turn are exact.
   double factor(int64_t k, int64_t n, bool sine) const {
     const int64_t turn = k * n % length;  // both are below most_sines
     const double angle = 2 * std::numbers::pi * static_cast<double>(turn) / static_cast<double>(length);

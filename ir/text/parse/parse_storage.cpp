@@ -35,7 +35,7 @@ std::string wrong_storage(const Storage& s) {
            s.after[rank - from_end];
   };
   if (s.vector_padding < 0 || (s.vector_padding > 0 && (rank == 0 || s.vector_padding > s.after.back())))
-    return "more elements are computed than the array has after the value";
+    return "the array has too few elements after the value for the padding to vectors";
   if (s.panel < 0 || (s.panel > 0 && (rank == 0 || whole(1) % s.panel != 0))) return "panels do not divide the columns";
   if (s.interleave < 0 || (s.interleave > 0 && (rank < 2 || whole(2) % s.interleave != 0)))
     return "the number of rows is not a multiple of the interleaved rows";
@@ -101,7 +101,7 @@ void SyntaxParser::define_whole(const Program& program, const std::string& part)
   if (all) parameters_.emplace(whole->first, whole->second.logical);
 }
 
-// The term of a kernel gives the array of its value, and reads the arrays of values before it.
+// Checks a kernel's term: its type is the type of the stored array, and it reads only arrays of earlier values.
 Result<Nothing> SyntaxParser::check_kernel(const Program& program, const Definition& definition, const Token& name) {
   const auto own = program.storage.find(definition.value);
   if (own == program.storage.end()) return fault_at(name, "a kernel needs the storage of its value before it");

@@ -106,7 +106,7 @@ class Descent {
     return true;
   }
 
-  // Moves error from one node to another that saves more cost with it.
+  // Lowers the error of one node and raises the error of another node, if that saves cost in total.
   bool exchange() {
     std::vector<Move> moves;
     for (size_t node = 0; node < problem_.nodes.size(); ++node) {

@@ -67,7 +67,7 @@ TEST(DynamicLoops, WhatEachIterationAddsIsARow) {
                                                  {element, row, call_named("Cast", {"s"}, {"c"}, {{"to", int64_t{1}}}),
                                                   joined({"c", "r"}, 0), call_named("Identity", {"t"}, {"u"})},
                                                  {"go", "u"})),
-                1);  // without an iteration there is no other dimension
+                1);  // the case without iterations is left out: its result has another dimension
 }
 
 TEST(DynamicLoops, RowsAreAsManyAsIterations) {

@@ -50,7 +50,7 @@ TEST(Derivation, TilesAMatrixProductIntoRegisters) {
   const std::vector<std::string> tidy = {"map-of-constant", "transpose-of-zips-left", "transpose-of-zips-right",
                                          "fold-map-fusion", "zip-of-map-right",       "map-fusion"};
   auto find = [&](const std::string& rule) {
-    // The innermost place: the last place, outermost first.
+    // Searches from the outside inwards; the last place found is the innermost.
     std::optional<Path> last;
     for (Path under = {};;) {
       Rewriter probe(lowering_rules(), r.term());

@@ -347,7 +347,7 @@ TEST(Passes, PlansOfLaunchesKeepEveryBit) {
   });
 }
 
-// The plan's steps over its own memory test strategies and memory together.
+// Runs the plan's steps in the plan's memory, which tests strategies and memory together.
 TEST(Passes, StrictPlansKeepEveryBit) {
   for_random_graphs([](const RandomGraph& random, const Bindings& wanted, uint64_t seed) {
     LoweredModel model = lowered(random, seed, true);

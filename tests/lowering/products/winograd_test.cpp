@@ -343,7 +343,7 @@ TEST(Winograd, LeavesOtherConvolutionsAlone) {
   }
 }
 
-// For any producer: a vector of the transformation holds channels.
+// The vectors of the transformation hold channels, so any producer stores its result in NHWC.
 TEST(Winograd, ReadsChannelsSideBySide) {
   NamedModel graph =
       convolution({{1, 16, 12, 12}, {16, 16, 3, 3}, {}, false}, numbers(Scalar::f32, {16, 16, 3, 3}, true, 1), {});

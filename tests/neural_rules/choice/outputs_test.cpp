@@ -69,7 +69,8 @@ TEST(Outputs, ErrorsOfAllOutputsAreAddedAtThePowerOfTheMainOne) {
   };
   EXPECT_EQ(error(), 0);
   changed[0][1] = floats({300, 420});
-  EXPECT_DOUBLE_EQ(error(), 0.01);  // 20 of 400 in one of 4 values: 100 at a power of 125,000, against 12.5
+  // An error of 20 in one of 4 values: a mean square of 100, relative to 125,000, times a power of 12.5.
+  EXPECT_DOUBLE_EQ(error(), 0.01);
   changed[1][0] = floats({3, -5});
   EXPECT_DOUBLE_EQ(error(), 0.26);
 }

@@ -95,7 +95,7 @@ class CostModel {
   static std::vector<Example> examples_of(const std::vector<KernelTime>& times);
   /// Non-negative prices that minimise the squared relative error of the sums.
   static Prices learn_prices(const std::vector<const Example*>& examples);
-  /// learn() fits without the scale that minimises the error, fit() with it.
+  /// learn() fits prices and trees; fit() also fits a scale, which reduces the mean relative error.
   static CostModel learn(const std::vector<const Example*>& examples);
   static CostModel fit(const std::vector<const Example*>& examples);
   std::optional<double> seconds(const KernelNumbers& kernel) const;

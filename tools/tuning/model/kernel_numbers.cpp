@@ -212,7 +212,7 @@ struct Reads {
   double count = 0;
   double again = 0;     ///< share of elements that were read before
   double same = 0;      ///< share of elements that the adjacent result reads too
-  double adjacent = 0;  ///< share whose adjacent element the adjacent result reads
+  double adjacent = 0;  ///< share of elements next to an element that the adjacent result reads
   double apart = 0;     ///< share of all other reads
   double in_order = 0;  ///< share adjacent to the previous read of the same array
 };

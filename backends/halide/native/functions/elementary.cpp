@@ -64,7 +64,7 @@ HExpr exponential(const HExpr& x) {
   const auto scale = [](const HExpr& e) { return bits(Halide::Float(32), e << count(e, 23)); };
   return let(between(x, -105, 89), [&](const HExpr& v) {
     return with_powers_of_two(v, [&](const HExpr& steps, const HExpr& rest) {
-      // Scaled by two halves, since the whole power of two may be subnormal or infinite.
+      // Scales twice, each time by half of the exponent: the whole power of two may be subnormal or infinite.
       return let(steps - integer(steps, bits_of_ones - 2 * exponent_of_one), [&](const HExpr& both) {
         return let(both >> count(both, 1), [&](const HExpr& half) {
           const HExpr power = strict_sum(rest, constant(rest, 1));
