@@ -65,6 +65,18 @@ def shown(thing: Any) -> str:
     return html.unescape(re.sub("<[^>]*>", " ", page))
 
 
+def test_a_gradient_is_the_slope_of_the_loss(model: hoist.Model, bundle: hoist.Bundle, data: dict[str, Any]) -> None:
+    slopes = model.gradient("sum(logits)", wrt="inputs", output="slopes.hoist", target="native")
+    image = data["image"][:1].astype(np.float32)
+    loss, gradient = slopes.run(image=image)
+    step = np.random.default_rng(1).standard_normal(image.shape).astype(np.float32) * np.float32(1e-3)
+    here, there, back = (bundle.run(image=image + sign * step)[0].sum(dtype=np.float64) for sign in (0, 1, -1))
+    assert float(loss) == pytest.approx(here, rel=1e-4, abs=1e-4)
+    assert float((gradient * step).sum()) == pytest.approx((there - back) / 2, rel=2e-2)
+    with pytest.raises(hoist.Error, match="no value of the model"):
+        model.gradient("nothing", output="none.hoist")
+
+
 def test_check(model: hoist.Model, tmp_path: Path) -> None:
     check = model.check()
     assert check and check.supported and not check.problems

@@ -16,6 +16,7 @@ CLASSES = (
     ("EvaluateOptions", "evaluate", set(), {"data", "against"}),
     ("VerifyOptions", "verify", set(), set()),
     ("ExportOptions", "export", set(), {"output", "model", "dim", "value"}),
+    ("GradientOptions", "grad", set(), {"output", "of", "wrt"}),
 )
 
 BY_NAME = {"tune": "bool | float", "preferences": "FileName | Sequence[str]", "rule": "str | Sequence[str]",

@@ -171,6 +171,21 @@ class ExportOptions(TypedDict, total=False):
     std: float | Sequence[float]
 
 
+class GradientOptions(TypedDict, total=False):
+    """`hoist grad --help` explains each."""
+
+    force: bool
+    dim: Mapping[str, int | Sequence[int]]
+    value: Mapping[str, Any]
+    bound: Mapping[str, int]
+    target: str | Sequence[str]
+    profile: FileName
+    device: str | int
+    no_check: bool
+    strict: bool
+    pass_: Mapping[str, str]
+
+
 #: Names of earlier versions, which the program still accepts.
 OLD_NAMES = frozenset({
     "constants",

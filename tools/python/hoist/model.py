@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union, overload
 
 from . import _core, _html
 from ._call import Listener, ask, raising
-from ._option_types import ChooseOptions, CompileOptions, ExportOptions, FileName, ModelOptions
+from ._option_types import ChooseOptions, CompileOptions, ExportOptions, FileName, GradientOptions, ModelOptions
 from ._options import Words, folder_of
 from .bundle import Bundle
 from .errors import BudgetError, InputError, Problem
@@ -180,6 +180,19 @@ class Model(Lowered):
             raise BudgetError(answer.problems)
         return Bundle(answer.json["bundle"], _compilation=answer.json)
 
+    def gradient(self, of: str, wrt: str | Sequence[str] = "weights", output: FileName | None = None,
+                 **options: Unpack[GradientOptions]) -> Bundle:
+        """Compiles a loss and its gradients to a bundle, the folder `output` (by default the model's name with
+        .gradient.hoist, here), and compares its kernels with the interpreter before it appears.
+
+        `of` is a value of one element, or "sum(NAME)" for the sum of a value's elements. `wrt` is "weights", "inputs",
+        or names of values; the gradient of NAME is the output NAME.gradient. Options as in `hoist grad`.
+        """
+        subject = {**self._options, **options, "of": of, "wrt": [wrt] if isinstance(wrt, str) else list(wrt),
+                   "output": f"{self._path.stem}.gradient.hoist" if output is None else output}
+        answer = ask("grad", [str(self._path)], _Differentiating, subject)
+        return Bundle(answer.json["bundle"], _compilation=answer.json)
+
     def choose(self, budget: str, **options: Unpack[ChooseOptions]) -> Study:
         """Measures sensitivities and the gain of each rule, chooses layer by layer within the budget, and
         verifies the choice: a Study, which compiles it.
@@ -201,6 +214,12 @@ class Model(Lowered):
 class _Compiling(CompileOptions, total=False):
     output: FileName
     budget: Union[str, Sequence[str], None]
+
+
+class _Differentiating(GradientOptions, total=False):
+    of: str
+    wrt: Sequence[str]
+    output: FileName
 
 
 class _Exporting(ExportOptions, ModelOptions, total=False):
