@@ -220,12 +220,12 @@ class ProgramGradient {
   // is an output.
   std::string output_for(const std::string& value) {
     const Expr adjoint = adjoint_of(value);
-    const std::string wanted = value + ".gradient";
+    std::string wanted = value + ".gradient";
     if (adjoint == nullptr) return define(wanted, zeros(types_.at(value)));
     if (adjoint->pattern != Pattern::parameter) return define(wanted, adjoint);
     if (types_.count(adjoint->name) != 0 || is_output(out_, adjoint->name)) return define(wanted, identity(adjoint));
     if (adjoint->name == wanted) return wanted;
-    const std::string name = names_.make(wanted);
+    std::string name = names_.make(wanted);
     for (Definition& d : out_.definitions) {
       if (d.value == adjoint->name) d.value = name, d.layers = {name};
       d.expression = substitute_parameters(d.expression, {{adjoint->name, parameter(name, adjoint->type)}});

@@ -16,7 +16,7 @@ Result<std::vector<std::string>> ProgramBuilder::add_gradients(const std::string
   remove_unused(both);
   std::map<std::string, Expr> renamed;
   const auto name_of = [&](const std::string& value, Type type) {
-    const std::string name = names_.make(value);
+    std::string name = names_.make(value);
     renamed.emplace(value, parameter(name, type));
     return name;
   };

@@ -46,6 +46,17 @@ void add_extent(LoweredModel& model, const DynamicExtent& extent) {
 
 using StorageByArray = std::map<std::string, const Storage*>;
 
+// A program from text may lack the storage of any value.
+Result<Nothing> check_storage(const Program& program) {
+  std::vector<std::string> values = program.outputs;
+  for (const auto& [name, type] : program.inputs) values.push_back(name);
+  for (const Definition& definition : program.definitions) values.push_back(definition.value);
+  for (const std::string& value : values) {
+    if (program.storage.count(value) == 0) return Diagnostic{value, "has no storage", "run choose-storage before it"};
+  }
+  return Nothing{};
+}
+
 // Constants as packed, consecutive arrays.
 Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array) {
   int64_t bytes = 0;
@@ -64,6 +75,7 @@ Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array
 
 Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions&) {
   const Program& program = model.program;
+  HOIST_TRY_VOID(check_storage(program));
   StorageByArray by_array;
   for (const auto& [value, storage] : program.storage) by_array.emplace(storage.array, &storage);
   std::map<std::string, int> index;

@@ -43,6 +43,13 @@ TEST(Passes, SayOfEveryLoopThatNothingBounds) {
               HasSubstr("as often: the number of iterations of Loop has no bound; at most 1024"));
 }
 
+TEST(Passes, RefuseToListArraysWithoutStorage) {
+  Program program = program_in("program %net\ninput %x : [4]f32\ndefine %y : [4]f32 = map exp %x\noutput %y\n");
+  const auto done = find_pass("collect-arrays")->run(program, {});
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.errors()[0].text(), "y: has no storage (run choose-storage before it)");
+}
+
 TEST(Passes, FoldBodiesOverConstants) {
   Program program = program_in(
       "program %net version 28\ninput %x : [2]f32\nconstant %k : [2]f32 = {1, -2}\n"
