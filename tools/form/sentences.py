@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 C_LIKE = {".c", ".cpp", ".h", ".hpp", ".inc", ".js", ".css"}
 HASH = {".py", ".sh", ".cmake", ".toml", ".yml"}
-ROWS = {".rules", ".op"}
+ROWS = {".rules", ".op", ".derivatives"}
 
 # The tables of options and commands: their texts are helps, except examples and lists of commands.
 HELPS = {"tools/cli/option_table.cpp", "tools/cli/command_table.cpp"}
