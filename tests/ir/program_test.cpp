@@ -347,7 +347,7 @@ TEST(ProgramText, StorageThatDoesNotFitIsRefused) {
   };
   EXPECT_THAT(refusal("order [1, 0]", "order [1, 1]"), HasSubstr("a number for each dimension"));
   EXPECT_THAT(refusal("order [1, 0] after [0, 6]", "order [1, 0] after [0, -1]"), HasSubstr("negative"));
-  EXPECT_THAT(refusal("computed 6", "computed 7"), HasSubstr("more elements are computed"));
+  EXPECT_THAT(refusal("computed 6", "computed 7"), HasSubstr("too few elements after the value"));
   EXPECT_THAT(refusal("computed 6", "computed 6 panel 3"), HasSubstr("panels"));
   EXPECT_THAT(refusal("computed 6", "computed 6 interleave 2"), HasSubstr("interleaved"));
   EXPECT_THAT(refusal("computed 6", "computed 6 joined 2"), HasSubstr("collapsed"));

@@ -513,7 +513,7 @@ TEST(Extents, LayersThatLookAcrossThemAreRefused) {
     return program.ok() ? "" : program.errors()[0].text();
   };
   const std::string reads = "y_layer: reads places, whose dimension 1 has a data-dependent length, up to 6, and ";
-  EXPECT_THAT(refused(call_named("Unique", {"places"}, {"y"})), HasSubstr(reads + "Unique has no type here"));
+  EXPECT_THAT(refused(call_named("Unique", {"places"}, {"y"})), HasSubstr(reads + "Unique has no type that holds"));
   EXPECT_THAT(refused(call_named("Det", {"places"}, {"y"})), HasSubstr("y_layer: "));
   EXPECT_THAT(refused(call_named("Add", {"places", "x1"}, {"y"})), HasSubstr(reads));
   EXPECT_EQ(refused(call_named("Cast", {"places"}, {"y"}, {{"to", int64_t{1}}})), "");
