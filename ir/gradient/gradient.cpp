@@ -227,7 +227,10 @@ class ProgramGradient {
     if (adjoint->name == wanted) return wanted;
     std::string name = names_.make(wanted);
     for (Definition& d : out_.definitions) {
-      if (d.value == adjoint->name) d.value = name, d.layers = {name};
+      if (d.value == adjoint->name) {
+        d.value = name;
+        d.layers = {name};
+      }
       d.expression = substitute_parameters(d.expression, {{adjoint->name, parameter(name, adjoint->type)}});
     }
     for (auto& [other, parts] : contributions_) {

@@ -234,15 +234,16 @@ Expr part_of(int64_t i, Expr e) {
   return let_in(name, e->children[0], part_of(i, apply(e->children[1], {name})));
 }
 
-// map_over() of several variables, at most 64, all of which the body mentions.
-static Expr map_over_all(const std::vector<Running>& variables, Expr body) {
+// One variable over the zip of all arrays. Replaces the variables in the body by its components.
+static Running zipped(const std::vector<Running>& variables, Expr& body) {
   std::vector<Expr> arrays;
   for (const Running& v : variables) arrays.push_back(v.array);
   const Expr all = zip(arrays), element = fresh_variable(all->type->element);
   std::map<std::string, Expr> values;
   for (size_t i = 0; i < variables.size(); ++i)
     values.emplace(variables[i].variable->name, get(static_cast<int64_t>(i), element));
-  return map(bind({element}, substitute_parameters(body, values)), all);
+  body = substitute_parameters(body, values);
+  return {element, all};
 }
 
 Expr map_over(std::vector<Running> variables, const Nat& n, Expr body) {
@@ -258,18 +259,14 @@ Expr map_over(std::vector<Running> variables, const Nat& n, Expr body) {
   if (variables.empty()) return repeat(n, body);
   if (variables.size() == 1) return map(bind({variables[0].variable}, body), variables[0].array);
   if (variables.size() > most_zipped) {
-    const std::vector<Running> last(variables.begin() + static_cast<ptrdiff_t>(most_zipped) - 1, variables.end());
-    std::vector<Expr> arrays;
-    for (const Running& v : last) arrays.push_back(v.array);
-    const Expr rest = fresh_variable(zip(arrays)->type->element);
-    std::map<std::string, Expr> values;
-    for (size_t i = 0; i < last.size(); ++i) values.emplace(last[i].variable->name, get(static_cast<int64_t>(i), rest));
-    variables.erase(variables.begin() + static_cast<ptrdiff_t>(most_zipped) - 1, variables.end());
-    variables.push_back({rest, zip(arrays)});
-    // The rest has to stay one variable, and map_over() would split it again.
-    return map_over_all(variables, substitute_parameters(body, values));
+    const auto last = variables.begin() + static_cast<ptrdiff_t>(most_zipped) - 1;
+    const Running rest = zipped({last, variables.end()}, body);
+    variables.erase(last, variables.end());
+    // It has to stay one variable, and map_over() would split it again.
+    variables.push_back(rest);
   }
-  return map_over_all(variables, body);
+  const Running element = zipped(variables, body);
+  return map(bind({element.variable}, body), element.array);
 }
 
 Expr sum_over(std::vector<Running> variables, const Nat& n, Expr body) {
