@@ -186,7 +186,7 @@ bool DeviceArithmetic::has(std::optional<Scalar> scalar) const {
 }
 
 DeviceArithmetic arithmetic_of(const Profile& profile) {
-  return {.half = profile.half, .bf16 = !profile.gpu && profile.matrix_tile > 0};
+  return {.half = profile.half, .bf16 = profile.matrix_tile > 0};
 }
 
 std::optional<Scalar> NeuralRule::arithmetic() const {

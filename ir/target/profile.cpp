@@ -124,6 +124,8 @@ Result<Profile> parse_profile(const std::string& text, const std::string& where)
     std::string problem = set(profile, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)));
     if (!problem.empty()) problems.push_back({place, problem, "hoist devices --profile writes a file to start with"});
   }
+  if (profile.gpu && (profile.matrix_tile > 0 || profile.pair_products > 0))
+    problems.push_back({where, "matrix_tile and pair_products are keys of CPUs", "remove them, or state kind = cpu"});
   if (!problems.empty()) return problems;
   return profile;
 }

@@ -49,7 +49,7 @@ struct Profile {
   int64_t first_cache = 32768;      ///< bytes of the data cache of one core (CPU)
   int64_t second_caches = 4 << 20;  ///< bytes of the next cache levels, of all cores together (CPU)
   /// The tile of matrix instructions for 8 bits and bf16: the maximum number of rows and of columns of 32-bit sums, and
-  /// of 32-bit words along the contracted dimension (AMX: 16); 0: no such instructions.
+  /// of 32-bit words along the contracted dimension (AMX: 16); 0: no such instructions (CPU).
   int64_t matrix_tile = 0;
   /// The number of 16-bit products, summed in pairs, that take as long as one f32 multiply-add if there is no faster
   /// instruction for bytes (CPU); 0: unknown, and no 16-bit contraction is derived.

@@ -5,6 +5,7 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/cost/cache_sets.h"
+#include "lowering/cost/machine.h"
 #include "lowering/graph/program.h"
 #include "lowering/graph/steps.h"
 #include "lowering/layout/orders.h"
@@ -28,7 +29,7 @@ bool pools_overlap(const Definition& d, const std::string& value, const Profile&
 
 // True if the definition may read a model input from an NHWC copy.
 bool may_read_transposed_copy(const Definition& d, const std::string& value, const Profile& profile) {
-  return !profile.gpu && d.channels_first && count_statements(d.expression) == 0 &&
+  return !lanes_are_work_items(profile) && d.channels_first && count_statements(d.expression) == 0 &&
          (is_product(d) || pools_overlap(d, value, profile));
 }
 

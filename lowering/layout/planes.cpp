@@ -5,6 +5,7 @@
 
 #include "ir/language/tensor.h"
 #include "ir/properties/properties.h"
+#include "lowering/cost/machine.h"
 #include "lowering/terms/terms.h"
 #include "lowering/tiling/contractions.h"
 
@@ -79,7 +80,7 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
     return is_image_rank(p->type) && shape_of(p->type).size() == shape.size() &&
            shape_of(p->type).back() >= 2 * shape.back() - 1;
   });
-  const bool half_a_vector = !profile.gpu && !(computes && in_steps);
+  const bool half_a_vector = !lanes_are_work_items(profile) && !(computes && in_steps);
   constexpr int64_t lanes_of_phases = 8;
   const int64_t least = in_phases              ? std::min(profile.vector_width, lanes_of_phases)
                         : half_a_vector        ? profile.vector_width / 2
@@ -88,10 +89,12 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
   if (shape.size() < 3 || shape.back() < least) return false;
   // Tiles have up to sixteen rows, each in a line of its own.
   const int64_t few_terms = profile.first_cache / (16 * 64);
-  const bool whole_vectors = !profile.gpu && shape.size() == 4 && shape.back() % profile.vector_width == 0;
+  const bool whole_vectors =
+      !lanes_are_work_items(profile) && shape.size() == 4 && shape.back() % profile.vector_width == 0;
   return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
     const int64_t filters = shape[1] / std::max<int64_t>(w.groups, 1);
-    const bool filters_planes = w.groups > 1 && (filters == 1 || (!profile.gpu && filters % profile.vector_width != 0));
+    const bool filters_planes =
+        w.groups > 1 && (filters == 1 || (!lanes_are_work_items(profile) && filters % profile.vector_width != 0));
     const bool sums_planes = whole_vectors && !in_steps && w.groups == 1 && w.output_dimension == 0 &&
                              w.extents.size() == 4 && element_count(w.extents) <= few_terms * shape[1] &&
                              (w.extents[2] * w.extents[3] == 1 || shape[1] <= profile.vector_width);
@@ -103,7 +106,7 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
 // bordered copy of an input.
 std::optional<PlanePhases> plane_phases(const Definition& d, const Profile& profile,
                                         const std::function<bool(const std::string&)>& is_input) {
-  if (profile.gpu || !d.channels_first || d.weights.size() != 1) return std::nullopt;
+  if (lanes_are_work_items(profile) || !d.channels_first || d.weights.size() != 1) return std::nullopt;
   // Each plane of the result has one filter: with several filters the plane would be copied again for each.
   const std::vector<int64_t> result = shape_of(d.expression->type);
   if (result.size() != 4 || d.weights[0].groups != result[1]) return std::nullopt;

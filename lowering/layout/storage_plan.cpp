@@ -5,6 +5,7 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/cost/cache_sets.h"
+#include "lowering/cost/machine.h"
 #include "lowering/graph/program.h"
 #include "lowering/layout/concatenations.h"
 #include "lowering/layout/constant_storage.h"
@@ -93,7 +94,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   std::map<std::string, Type> types = value_types(apart);
   std::set<std::string> images = images_of(apart, profile);
   std::map<std::string, Padding> borders = wanted_borders(apart);
-  const std::set<std::string> crossed = profile.gpu ? std::set<std::string>() : crossed_planes(apart);
+  const std::set<std::string> crossed = lanes_are_work_items(profile) ? std::set<std::string>() : crossed_planes(apart);
   const std::set<std::string> on_host = values_on_host(apart);
   for (const auto& [name, type] : program.inputs) plan.values[name] = plain_storage(name, type);
   for (const Definition& d : apart.definitions) {
@@ -122,7 +123,7 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     // Loops over tiles can run through all rows of a materialised array, or through all its elements, if these are one
     // dimension. Rows that share a fold stay rows.
     if (is_statement(d.value)) {
-      const bool elements = profile.gpu && !shares_folds(d.expression);
+      const bool elements = lanes_are_work_items(profile) && !shares_folds(d.expression);
       s.joined = std::max<int64_t>(static_cast<int64_t>(s.permutation.size()) - (elements ? 1 : 2), 0);
     }
     plan.values[d.value] = s;
@@ -162,8 +163,8 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       const WordProducts products = products_in_word(d, types, w, profile);
       const bool in_words =
           products.of_vectors || (tile->second.on_gpu() == nullptr && tile->second.cpu().matrix_words > 0);
-      plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second, !profile.gpu,
-                                             in_words ? products.together : 0);
+      plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second,
+                                             !lanes_are_work_items(profile), in_words ? products.together : 0);
     }
   }
   return plan;

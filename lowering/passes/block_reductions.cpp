@@ -4,6 +4,7 @@
 #include <set>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/machine.h"
 #include "lowering/passes/rows.h"
 #include "lowering/rules/rules.h"
 #include "lowering/terms/terms.h"
@@ -21,10 +22,8 @@ struct ReductionLimits {
   int64_t least = least_reduction, most = 1;
 };
 
-int64_t computed_side_by_side(const Profile& profile) { return profile.compute_units * (profile.gpu ? 64 : 8); }
-
 ReductionLimits searched_reductions(const Profile& profile) {
-  return {least_searched_reduction, computed_side_by_side(profile)};
+  return {least_searched_reduction, parallel_reductions(profile)};
 }
 
 // The first such reduction, and the number of independent reductions like it.
@@ -69,7 +68,8 @@ struct PartsRules {
 // channel planes, one per vector lane, or rows if blocks would cut them.
 std::optional<PartsRules> parts_of_image(Expr reduction, int64_t k, const Profile& profile) {
   const Expr rows = reduction->children[2];
-  if (profile.gpu || rows->pattern != Pattern::join || rows->children[0]->pattern != Pattern::join) return std::nullopt;
+  if (lanes_are_work_items(profile) || rows->pattern != Pattern::join || rows->children[0]->pattern != Pattern::join)
+    return std::nullopt;
   if (shape_of(rows->children[0]->children[0]->type)[0] >= profile.vector_width)
     return PartsRules{"reduce-planes", "reduce-planes-float"};
   const int64_t row = shape_of(rows->children[0]->type)[1];
@@ -82,7 +82,7 @@ std::optional<PartsRules> parts_of_image(Expr reduction, int64_t k, const Profil
 
 Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
   const Profile& profile = options.profile;
-  const int64_t side_by_side = computed_side_by_side(profile);
+  const int64_t side_by_side = parallel_reductions(profile);
   for (Definition& definition : program.definitions) {
     if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::reduce; })) continue;
     const std::optional<int64_t> wanted = recorded(options, definition.expression, blocks_knob);
@@ -90,8 +90,7 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
     const ReductionLimits limits = wanted ? searched_reductions(profile) : ReductionLimits{.most = side_by_side / 4};
     Rewriter rewriter(lowering_rules(), definition.expression);
     std::set<Expr> staying;
-    // On CPUs an exponential takes longer than a second load.
-    if (Path path; !profile.gpu && long_reduction(rewriter.term(), 1, limits, staying, path))
+    if (Path path; stores_exponentials(profile) && long_reduction(rewriter.term(), 1, limits, staying, path))
       rewriter.apply_first("softmax-materialised-global");
     for (Path path; auto found = long_reduction(rewriter.term(), 1, limits, staying, path); path.clear()) {
       const Expr reduction = at(rewriter.term(), found->place);

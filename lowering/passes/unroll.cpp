@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/machine.h"
 #include "lowering/passes/rows.h"
 #include "lowering/rules/rules.h"
 #include "lowering/terms/materialised.h"
@@ -45,7 +46,7 @@ void keep_steps_together(Program& program) {
 
 Result<Nothing> unroll(Program& program, const PassOptions& options) {
   const std::set<std::string> before = defined_values(program);
-  if (!options.profile.gpu) keep_steps_together(program);
+  if (!lanes_are_work_items(options.profile)) keep_steps_together(program);
   const auto change = [&](ProgramIndex& changed, const std::string& value) {
     return unroll_definition(changed, value, options.execute, options.unrolled_steps);
   };

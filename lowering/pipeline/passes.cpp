@@ -7,6 +7,7 @@
 #include "ir/base/cancellation.h"
 #include "ir/base/stopwatch.h"
 #include "ir/program/sizes.h"
+#include "lowering/cost/machine.h"
 #include "lowering/fusion/grouping.h"
 #include "lowering/graph/copies.h"
 #include "lowering/graph/steps.h"
@@ -51,21 +52,16 @@ Done split_padding_taps(Program& program, const PassOptions&) {
   return Nothing{};
 }
 
-// True if f16 is only a storage format: other devices may compute contractions in it, and on GPUs wider operands take
-// longer to read.
-bool computes_in_f32(const PassOptions& options) { return !options.profile.gpu && !options.profile.half; }
+bool computes_in_f32(const PassOptions& options) { return widens_halves(options.profile); }
 
 // Such instructions have a summation order of their own.
-bool multiplies_matrices(const PassOptions& options) {
-  return !options.strict && !options.profile.gpu && options.profile.matrix_tile > 0;
-}
+bool multiplies_matrices(const PassOptions& options) { return !options.strict && options.profile.matrix_tile > 0; }
 
-bool has_pair_products(const PassOptions& options) { return !options.profile.gpu && options.profile.pair_products > 0; }
+bool has_pair_products(const PassOptions& options) { return options.profile.pair_products > 0; }
 
 bool has_records(const PassOptions& options) { return static_cast<bool>(options.records); }
 
-// True if kernels run on the host's processor, so that no array is copied.
-bool host_is_the_device(const PassOptions& options) { return !options.profile.gpu; }
+bool host_is_the_device(const PassOptions& options) { return runs_on_host(options.profile); }
 
 Done tables(Program& program, const PassOptions& options) {
   use_integer_tables(program, options.tables);
@@ -81,7 +77,7 @@ Done inline_definitions(Program& program, const PassOptions& options) {
   return inline_operators(program, options.folding);
 }
 Done producers(Program& program, const PassOptions& options) {
-  merge_producers(program, options.profile.gpu);
+  merge_producers(program, lanes_are_work_items(options.profile));
   return Nothing{};
 }
 Done blocks_of_rows(LoweredModel& model, const PassOptions& options) {

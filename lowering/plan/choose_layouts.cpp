@@ -2,6 +2,7 @@
 // program.
 #include <algorithm>
 
+#include "lowering/cost/machine.h"
 #include "lowering/fusion/outline.h"
 #include "lowering/layout/orders.h"
 #include "lowering/plan/rows.h"
@@ -55,7 +56,7 @@ bool wants_layouts(const PassOptions& options) {
 Result<Nothing> choose_layouts(LoweredModel& model, const PassOptions& options) {
   Program& program = model.program;
   HOIST_TRY(const std::set<std::string> pinned, pin_orders(program, options.steps));
-  if (options.layouts != LayoutChoice::cost || options.profile.gpu) return Nothing{};  // no known cost of GPU loads
+  if (options.layouts != LayoutChoice::cost || !has_load_costs(options.profile)) return Nothing{};
   const Orders chosen = choose_orders(program, options.profile, pinned);
   for (Definition& definition : program.definitions) {
     const ChosenOrder& choice = chosen.values.at(definition.value);

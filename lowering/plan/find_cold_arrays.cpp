@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "lowering/cost/machine.h"
 #include "lowering/plan/rows.h"
 
 namespace hoist {
@@ -28,7 +29,7 @@ Result<Nothing> find_cold_arrays(LoweredModel& model, const PassOptions& options
   list_parameters(model, &LoweredKernel::computed, [&](size_t array) {
     return model.arrays[array].place != Place::weights && model.arrays[array].place != Place::input;
   });
-  if (profile.gpu) return Nothing{};
+  if (!runs_on_host(profile)) return Nothing{};
   std::vector<int64_t> bytes;
   int64_t all = model.arena_bytes;
   for (const PlanArray& array : model.arrays) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/machine.h"
 #include "lowering/terms/terms.h"
 
 namespace hoist {
@@ -86,7 +87,7 @@ void cut(const LoweredModel& model, size_t begin, size_t end, std::vector<PlanLa
 }  // namespace
 
 bool fuses_launches(const Profile& profile) {
-  return !profile.gpu && (profile.launch == 0 || profile.launch >= least_launch);
+  return runs_on_host(profile) && (profile.launch == 0 || profile.launch >= least_launch);
 }
 
 std::vector<PlanLaunch> fuse_launches(const LoweredModel& model, const Profile& profile) {

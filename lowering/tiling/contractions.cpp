@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/machine.h"
 
 namespace hoist {
 
@@ -19,7 +20,7 @@ int64_t contiguous_terms(const Definition& d, const Weights& w, const std::vecto
 WordProducts products_in_word(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
                               const Profile& profile) {
   auto type = types.find(w.value);
-  if (profile.gpu || w.groups != 1 || type == types.end()) return {};
+  if (lanes_are_work_items(profile) || w.groups != 1 || type == types.end()) return {};
   const std::vector<int64_t> extents = shape_of(type->second);
   if (extents.size() < 2) return {};
   const auto multiplies = [&](Scalar left, Scalar right, int64_t together) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "lowering/cost/machine.h"
 #include "lowering/terms/terms.h"
 
 namespace hoist {
@@ -394,7 +395,7 @@ std::map<std::string, int64_t> attributes_of(const Tile& tile) {
 
 Result<Tile> tile_of(const std::map<std::string, int64_t>& attributes, const Profile& profile) {
   Tile out;
-  if (profile.gpu) out.machine = GpuTile();
+  if (lanes_are_work_items(profile)) out.machine = GpuTile();
   size_t known = 0;
   for_each_number(out, [&](const char* name, int64_t& number, int64_t least, int64_t most) {
     const auto found = attributes.find(name);

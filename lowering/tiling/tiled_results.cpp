@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/machine.h"
 #include "lowering/terms/arrangement.h"
 #include "lowering/terms/terms.h"
 #include "lowering/tiling/contractions.h"
@@ -122,7 +123,7 @@ std::optional<GpuResults> tiled_on_gpu(const Definition& d, const Storage& s, bo
 std::optional<TiledResults> tiled_results(const Program& program, const Definition& d,
                                           const std::map<std::string, Type>& types, const Storage& s, bool transposed,
                                           const Profile& profile) {
-  if (!profile.gpu) return tiled_on_cpu(program, d, types, s, transposed, profile);
+  if (!lanes_are_work_items(profile)) return tiled_on_cpu(program, d, types, s, transposed, profile);
   const auto on_gpu = tiled_on_gpu(d, s, transposed);
   return on_gpu ? std::optional<TiledResults>(*on_gpu) : std::nullopt;
 }
@@ -143,7 +144,7 @@ Tile tile_of(const Definition& d, const TiledResults& results, const Storage& s,
 }
 
 Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& profile) {
-  if (profile.gpu) return {.machine = GpuTile()};
+  if (lanes_are_work_items(profile)) return {.machine = GpuTile()};
   std::vector<int64_t> shape = computed_shape(s);
   int64_t rows = 1, columns = shape.back();
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];

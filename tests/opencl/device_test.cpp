@@ -92,6 +92,9 @@ TEST(DeviceTest, CostsOfWorkGroupsAreKeysOfGpus) {
   ASSERT_FALSE(wrong.ok());
   EXPECT_THAT(wrong.errors()[0].text(), HasSubstr("subgroup is a number from 1 to"));
   EXPECT_THAT(wrong.errors()[1].text(), HasSubstr("did you mean memory_cycles"));
+  const auto mixed = parse_profile("kind = gpu\nmatrix_tile = 16\n", "gpu.profile");
+  ASSERT_FALSE(mixed.ok());
+  EXPECT_THAT(mixed.errors()[0].text(), HasSubstr("keys of CPUs"));
 }
 
 TEST(DeviceTest, RareKeysArePrintedWhereTheyAreNotAsUsual) {
