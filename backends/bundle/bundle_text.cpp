@@ -3,15 +3,12 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "backends/bundle/plan_format.h"
 #include "backends/runtime/plan/plan_file.h"
 
 namespace hoist {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 /// Names come from the model, so they must not end a comment, continue a line or form preprocessor syntax.
 std::string harmless(std::string_view name) {
@@ -30,122 +27,6 @@ std::string harmless(std::string_view name) {
 std::string joined(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : ", ") + harmless(name);
-  return out;
-}
-
-/// 64-bit hashes do not fit in the numbers of every JSON reader.
-std::string hexadecimal(uint64_t value) {
-  std::string out(16, '0');
-  for (size_t i = 16; i-- > 0; value >>= 4) out[i] = "0123456789abcdef"[value & 15];
-  return out;
-}
-
-std::string_view place_name(Place place) {
-  switch (place) {
-    case Place::input:
-      return "input";
-    case Place::output:
-      return "output";
-    case Place::weights:
-      return "weights";
-    case Place::arena:
-      return "arena";
-    case Place::cleared:
-      return "cleared";
-  }
-  return "";
-}
-
-OrderedJson array_json(const PlanArray& array) {
-  OrderedJson out = {{"name", array.name}, {"type", row(array.scalar).name}, {"shape", array.shape}};
-  out["bytes"] = byte_size(array.scalar, array.shape);
-  out["place"] = place_name(array.place);
-  if (array.place == Place::arena || array.place == Place::weights) out["offset"] = array.offset;
-  if (array.place == Place::cleared) out["fill"] = array.fill;
-  return out;
-}
-
-OrderedJson tolerance_json(const Tolerance& tolerance) {
-  return {{"exact", tolerance.exact},
-          {"divides", tolerance.divides},
-          {"relative", tolerance.relative},
-          {"absolute", tolerance.absolute}};
-}
-
-// With the names of the options of `hoist compile`.
-OrderedJson preprocessing_json(const Plan& plan, const PlanPreprocessing& one) {
-  const PlanArray& array = plan.arrays[static_cast<size_t>(plan.inputs[static_cast<size_t>(one.input)])];
-  const size_t rank = array.shape.size();
-  const auto channels = static_cast<size_t>(array.shape[one.channels_first ? rank - 3 : rank - 1]);
-  OrderedJson out = {{"input", array.name},
-                     {"layout", one.channels_first ? "nchw" : "nhwc"},
-                     {"colours", one.blue_first ? "bgr" : "rgb"},
-                     {"crop", one.crop},
-                     {"scale", one.scale},
-                     {"mean", std::vector<double>(one.mean.begin(), one.mean.begin() + channels)},
-                     {"std", std::vector<double>(one.deviation.begin(), one.deviation.begin() + channels)}};
-  if (one.resize_rows > 0)
-    out["resize"] = {{"rows", one.resize_rows}, {"columns", one.resize_columns}};
-  else if (one.resize_columns > 0)
-    out["resize"] = {{"shorter", one.resize_columns}};
-  return out;
-}
-
-OrderedJson section_json(const std::pair<size_t, size_t>& section) {
-  return {{"offset", section.first}, {"bytes", section.second}};
-}
-
-// Arrays by their names, if the control has them.
-OrderedJson control_json(const Plan& plan, const PlanControl& control) {
-  OrderedJson out = {{"kind", control.is_loop ? "loop" : "branch"}, {"name", control.name}, {"layers", control.layers}};
-  const auto name = [&](int array) { return plan.arrays[static_cast<size_t>(array)].name; };
-  if (control.is_loop) out["most"] = control.most, out["fails"] = control.fails;
-  for (const auto& [key, array] : {std::pair{"condition", control.condition},
-                                   {"trips", control.trips},
-                                   {"number", control.number},
-                                   {"next", control.next},
-                                   {"count", control.count}}) {
-    if (array >= 0) out[key] = name(array);
-  }
-  for (const auto& [key, moves] :
-       {std::pair{"before", &control.before}, {"after", &control.after}, {"otherwise", &control.otherwise}}) {
-    for (const PlanControl::Move& move : *moves)
-      out[key].push_back({{"from", name(move.from)}, {"to", name(move.to)}, {"row", move.is_row}});
-  }
-  return out;
-}
-
-OrderedJson kernel_json(const PlanKernel& kernel, const std::pair<size_t, size_t>& source,
-                        const std::pair<size_t, size_t>& expression) {
-  OrderedJson parameters = OrderedJson::array();
-  for (const KernelParameter& parameter : kernel.parameters) {
-    parameters.push_back({{"name", parameter.name},
-                          {"type", row(parameter.scalar).name},
-                          {"shape", parameter.shape},
-                          {"written", parameter.written},
-                          {"domain", {parameter.low, parameter.high}}});
-    for (const Region& region : parameter.regions) {
-      parameters.back()["regions"].push_back({{"before", region.before}, {"shape", region.shape}});
-    }
-  }
-  OrderedJson out = {{"name", kernel.name}, {"layers", kernel.layers}};
-  if (!kernel.host.empty()) {  // a host op: no launch, and no result to compare on a device
-    out["host"] = kernel.host;
-    out["parameters"] = parameters;
-    out["source"] = section_json(source);
-    out["expression"] = section_json(expression);
-    return out;
-  }
-  out.update({{"global", kernel.global},
-              {"local", kernel.local},
-              {"local_bytes", kernel.local_bytes},
-              {"operations", kernel.operations},
-              {"tolerance", tolerance_json(kernel.tolerance)},
-              {"checked_positions", kernel.check_positions.size()},
-              {"inside_arrays", kernel.unproved.empty() ? "proved" : "checked by Oclgrind only: " + kernel.unproved},
-              {"parameters", parameters},
-              {"source", section_json(source)},
-              {"expression", section_json(expression)}});
   return out;
 }
 
@@ -308,77 +189,6 @@ SectionedText expressions_text(const Plan& plan) {
   }
   if (out.text.back() != '\n') out.text += '\n';
   return out;
-}
-
-std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions,
-                          const std::vector<ListedPlan>& listed) {
-  OrderedJson out;
-  out["format"] = HOIST_FORMAT_VERSION;
-  out["model"] = {{"name", plan.model_name}, {"hash", hexadecimal(plan.model_hash)}};
-  out["options"] = plan.options;
-  out["profile"] = plan.profile;
-  out["build_options"] = plan.build_options;
-  if (!plan.targets.empty()) out["targets"] = plan.targets;
-  out["preamble_bytes"] = plan.preamble.size();
-  out["arena_bytes"] = plan.arena_bytes;
-  for (const auto& [key, indices] : {std::pair{"inputs", &plan.inputs}, std::pair{"outputs", &plan.outputs}}) {
-    out[key] = OrderedJson::array();
-    for (int index : *indices) out[key].push_back(plan.arrays[static_cast<size_t>(index)].name);
-  }
-  out["outputs"].erase(out["outputs"].begin() + static_cast<std::ptrdiff_t>(plan.model_outputs()),
-                       out["outputs"].end());
-  for (const PlanExtent& extent : plan.extents) {
-    const auto name = [&](int output) {
-      return plan.arrays[static_cast<size_t>(plan.outputs[static_cast<size_t>(output)])].name;
-    };
-    out["extents"].push_back(
-        {{"output", name(extent.output)}, {"dimension", extent.dimension}, {"count", name(extent.count)}});
-  }
-  for (const PlanPreprocessing& one : plan.preprocessing) out["preprocessing"].push_back(preprocessing_json(plan, one));
-  out["arrays"] = OrderedJson::array();
-  for (const PlanArray& array : plan.arrays) out["arrays"].push_back(array_json(array));
-  out["kernels"] = OrderedJson::array();
-  for (size_t i = 0; i < plan.kernels.size(); ++i) {
-    out["kernels"].push_back(kernel_json(plan.kernels[i], kernels.sections[i], expressions.sections[i]));
-  }
-  out["steps"] = OrderedJson::array();
-  for (const PlanStep& step : plan.steps) {
-    OrderedJson arguments = OrderedJson::array();
-    for (int argument : step.arguments) arguments.push_back(plan.arrays[static_cast<size_t>(argument)].name);
-    out["steps"].push_back({{"kernel", plan.kernels[static_cast<size_t>(step.kernel)].name},
-                            {"layers", step.layers},
-                            {"arguments", arguments}});
-  }
-  if (!plan.controls.empty()) {
-    for (const PlanControl& control : plan.controls) out["controls"].push_back(control_json(plan, control));
-    static const char* kinds[] = {"step", "enter", "otherwise", "leave"};
-    for (const PlanItem& item : plan.items) out["items"].push_back({kinds[static_cast<int>(item.kind)], item.index});
-  }
-  if (plan.is_serial) out["serial"] = true;
-  for (const PlanLaunch& launch : plan.launches)
-    out["launches"].push_back({{"name", launch.name}, {"first_step", launch.first}, {"steps", launch.count}});
-  out["layers"] = OrderedJson::array();
-  for (const PlanLayer& layer : plan.layers) {
-    OrderedJson entry = {{"name", layer.name}, {"operator", layer.operation}};
-    if (!layer.absence.empty()) entry["absence"] = layer.absence;
-    out["layers"].push_back(entry);
-  }
-  for (const RoundingBound& one : plan.rounding)
-    out["rounding"].push_back(
-        {{"layer", one.layer}, {"rule", one.rule}, {"bound", one.bound}, {"relative_to", one.relative_to}});
-  if (!plan.certificate.empty()) out["certificate"] = OrderedJson::parse(plan.certificate);
-  out["model_check"] = {{"outputs", plan.model_check.size()}, {"tolerance", tolerance_json(plan.model_tolerance)}};
-  for (size_t i = 0; i < listed.size(); ++i) {
-    OrderedJson entry = {{"folder", specialisation_folder(i)}, {"sizes", OrderedJson::object()}};
-    for (const auto& [name, size] : listed[i].sizes) entry["sizes"][name] = size;
-    for (int input : listed[i].plan->inputs) {
-      const PlanArray& array = listed[i].plan->arrays[static_cast<size_t>(input)];
-      entry["inputs"].push_back({{"name", array.name}, {"shape", array.shape}});
-    }
-    out["specialisations"].push_back(std::move(entry));
-  }
-  // Names come from the model and need not be UTF-8.
-  return out.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 std::map<std::string, std::string> host_libraries(const Plan& plan) {

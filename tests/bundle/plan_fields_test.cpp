@@ -58,6 +58,13 @@ std::string manifests() {
 
 TEST(PlanFields, AreInTheManifestOrLeftOutOnPurpose) {
   const std::map<std::pair<std::string, std::string>, std::string> other_keys = {
+      {{"array", "scalar"}, "type"},
+      {{"parameter", "scalar"}, "type"},
+      {{"move", "is_row"}, "row"},
+      {{"control", "is_loop"}, "kind"},
+      {{"launch", "first"}, "first_step"},
+      {{"launch", "count"}, "steps"},
+      // Written by hand.
       {{"plan", "model_name"}, "model"},
       {{"plan", "model_hash"}, "hash"},
       {{"plan", "made_for"}, "profile"},
@@ -65,14 +72,8 @@ TEST(PlanFields, AreInTheManifestOrLeftOutOnPurpose) {
       {{"plan", "size_names"}, "sizes"},
       {{"made_for", "is_cpu"}, "profile"},
       {{"made_for", "is_serial"}, "serial"},
-      {{"array", "scalar"}, "type"},
-      {{"parameter", "scalar"}, "type"},
-      {{"move", "is_row"}, "row"},
-      {{"control", "is_loop"}, "kind"},
       {{"item", "kind"}, "items"},
       {{"item", "index"}, "items"},
-      {{"launch", "first"}, "first_step"},
-      {{"launch", "count"}, "steps"},
       {{"input", "array"}, "inputs"},
       {{"specialisation", "sizes_and_shapes"}, "shape"},
       {{"pixels", "channels_first"}, "layout"},

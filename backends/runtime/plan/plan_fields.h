@@ -25,6 +25,7 @@
   K(array_index, uint32_t, 4, value < c->plan->array_count, "an index names a missing array") \
   K(array_or_none, uint32_t, 4, value == HOIST_NO_ARRAY || value < c->plan->array_count, "an index names a missing array") \
   K(kernel_index, uint32_t, 4, value < c->plan->kernel_count, "a step names a missing kernel") \
+  K(output_index, uint32_t, 4, value < c->plan->output_count, "an extent of a missing output") \
   K(model_outputs, uint32_t, 4, value <= c->plan->output_count, "the model has more outputs than the plan")
 
 /* The other kinds of one field and their least number of bytes: K(kind, bytes). */
@@ -126,9 +127,9 @@
 
 /* A dynamic dimension of an output, and the output that holds its length: one i64. */
 #define HOIST_EXTENT_FIELDS(F, L, S) \
-  F(count, output) \
+  F(output_index, output) \
   F(count, dimension) \
-  F(count, count)
+  F(output_index, count)
 
 /* A set of sizes that the model is compiled for. The first one is the plan that lists them all; each other one has a
  * plan of its own in a folder inside the bundle. */
