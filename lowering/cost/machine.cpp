@@ -10,7 +10,7 @@ bool has_load_costs(const Profile& profile) { return !profile.gpu; }
 
 bool widens_halves(const Profile& profile) { return !profile.gpu && !profile.half; }
 
-bool stores_exponentials(const Profile& profile) { return !profile.gpu; }
+bool materialises_exponentials(const Profile& profile) { return !profile.gpu; }
 
 int64_t parallel_reductions(const Profile& profile) { return profile.compute_units * (profile.gpu ? 64 : 8); }
 

@@ -18,8 +18,8 @@ bool runs_on_host(const Profile& profile);
 bool has_load_costs(const Profile& profile);
 /// True if f16 is only a storage format, whose operands are no slower to read as f32.
 bool widens_halves(const Profile& profile);
-/// True if an exponential takes longer than a second load, so that stored exponentials are read again.
-bool stores_exponentials(const Profile& profile);
+/// True if an exponential takes longer than two loads, so that exponentials are materialised.
+bool materialises_exponentials(const Profile& profile);
 /// The number of independent reductions that use the whole device.
 int64_t parallel_reductions(const Profile& profile);
 

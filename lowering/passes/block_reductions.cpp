@@ -90,7 +90,7 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
     const ReductionLimits limits = wanted ? searched_reductions(profile) : ReductionLimits{.most = side_by_side / 4};
     Rewriter rewriter(lowering_rules(), definition.expression);
     std::set<Expr> staying;
-    if (Path path; stores_exponentials(profile) && long_reduction(rewriter.term(), 1, limits, staying, path))
+    if (Path path; materialises_exponentials(profile) && long_reduction(rewriter.term(), 1, limits, staying, path))
       rewriter.apply_first("softmax-materialised-global");
     for (Path path; auto found = long_reduction(rewriter.term(), 1, limits, staying, path); path.clear()) {
       const Expr reduction = at(rewriter.term(), found->place);
