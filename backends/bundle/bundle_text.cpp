@@ -66,12 +66,12 @@ static void hoist_count_done(volatile __global int *done, int count, int items)
  mem_fence(CLK_GLOBAL_MEM_FENCE);
  atomic_add(done, count);
 }
-// 0 after a long wait: the work-items that compute the groups continue without this one.
-static int hoist_all_done(volatile __global int *done, int groups, int items)
+// 0 after `longest` loads: the work-items that compute the groups continue without this one.
+static int hoist_all_done(volatile __global int *done, int groups, int items, int longest)
 {
  if (items <= 1) return 1;
- for (int patience = 1 << 20; *done < groups; --patience)
-  if (patience == 0) return 0;
+ for (; *done < groups; --longest)
+  if (longest == 0) return 0;
  const int count = atomic_add(done, 0);
  mem_fence(CLK_GLOBAL_MEM_FENCE);
  return count == groups;
@@ -112,12 +112,24 @@ std::array<std::string, 3> group_indices(const PlanKernel& kernel) {
   return out;
 }
 
+// The number of loads that a work-item waits for the others. A work-item that leaves is missing in all later steps
+// (R3D-18 on two cores took twice the time), and one that waits keeps a core from the others if there are fewer cores
+// than work-items. Systems stop a thread for some milliseconds, in which a loop executes `shortest_wait` loads; in
+// addition a work-item may wait for half of the share of another one. 8 operations take as long as a load in kernels
+// that reach a third of a core's peak.
+constexpr int shortest_wait = 1 << 23;
+
+int64_t loads_of_wait(const PlanKernel& kernel) {
+  constexpr int64_t operations_per_load = 8, most = 1 << 29;
+  return std::min(kernel.operations / operations_per_load, most);
+}
+
 // A kernel that runs the steps from `begin` to `end` of a launch. Arrays are pointers to void, which C converts to any
 // pointer type. The code that shares groups appears once and not per step, since PoCL generates code for it three
 // times.
 std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
   std::map<std::pair<int, int>, std::string> names;  // names of an array and of its repetition in the same step
-  std::string parameters, groups, calls;
+  std::string parameters, groups, waits, calls;
   for (int i = 0; i < launch.count; ++i) {
     const PlanStep& step = plan.steps[static_cast<size_t>(launch.first + i)];
     const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
@@ -131,11 +143,13 @@ std::string launch_text(const Plan& plan, const PlanLaunch& launch) {
       call += ", " + name->second;
     }
     groups += fmt::format("{}{}", groups.empty() ? "" : ", ", group_count(kernel));
+    waits += fmt::format("{}{}", waits.empty() ? "" : ", ", loads_of_wait(kernel));
     calls += fmt::format("    HOIST_STEP({}, {}))\n", i, call);
   }
   return fmt::format(R"(
 // launch {name}: {count} steps
 __constant int hoist_groups_{name}[{count}] = {{{groups}}};
+__constant int hoist_waits_{name}[{count}] = {{{waits}}};
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void {name}(
 {parameters}    volatile __global int *words, int items, int begin, int end)
@@ -151,13 +165,14 @@ void {name}(
    computed += behind - first;
   }}
   hoist_count_done(done, computed, items);
-  if (!hoist_all_done(done, groups, items)) break;
+  if (!hoist_all_done(done, groups, items, {shortest} + hoist_waits_{name}[step] / max(items, 1))) break;
  }}
  hoist_leave(words, row, items);
 }}
 )",
                      fmt::arg("name", launch.name), fmt::arg("count", launch.count), fmt::arg("groups", groups),
-                     fmt::arg("parameters", parameters), fmt::arg("calls", calls));
+                     fmt::arg("parameters", parameters), fmt::arg("calls", calls), fmt::arg("waits", waits),
+                     fmt::arg("shortest", shortest_wait));
 }
 
 }  // namespace
