@@ -4,6 +4,13 @@
 
 namespace hoist {
 
+bool Region::contains(const Region& other) const {
+  for (size_t i = 0; i < array.size(); ++i) {
+    if (other.before[i] < before[i] || before[i] + shape[i] < other.before[i] + other.shape[i]) return false;
+  }
+  return true;
+}
+
 bool Region::overlaps(const Region& other) const {
   for (size_t i = 0; i < array.size(); ++i) {
     if (before[i] + shape[i] <= other.before[i] || other.before[i] + other.shape[i] <= before[i]) return false;

@@ -16,6 +16,8 @@ struct Region {
 
   int64_t size() const { return element_count(shape); }
   bool is_whole() const { return shape == array; }
+  /// True if the region contains all of the other one of the same array.
+  bool contains(const Region& other) const;
   /// True if the two regions of the same array overlap.
   bool overlaps(const Region& other) const;
   bool operator==(const Region&) const = default;

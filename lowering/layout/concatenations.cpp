@@ -57,11 +57,132 @@ class Copies {
   int64_t elements_ = 0;
 };
 
+// The concatenations of a program with their parts. A part that is itself a concatenation along the same dimension is
+// replaced by its parts. A concatenation whose parts follow each other in a later one is a region of the later one's
+// array, as in dense blocks, so that no part is copied from one into the other.
+class Concatenations {
+ public:
+  Concatenations(const Program& program, const StoragePlan& plan, const std::set<std::string>& on_host) : plan_(plan) {
+    std::map<std::string, std::vector<const Whole*>> containing;
+    for (const Definition& d : program.definitions) {
+      if (d.parts.empty() || plan.values.at(d.value).is_packed()) continue;  // packed parts would share bytes
+      Whole& whole = wholes_[d.value];
+      whole.value = d.value;
+      whole.dimension = d.parts_dimension;
+      whole.is_free = !is_output(program, d.value) && on_host.count(d.value) == 0;
+      for (const std::string& part : d.parts) {
+        const Whole* inner = find(part);
+        const bool flattens = inner != nullptr && fits(*inner, whole) && inner->parts.size() < most_flattened;
+        if (flattens)
+          whole.parts.insert(whole.parts.end(), inner->parts.begin(), inner->parts.end());
+        else
+          whole.parts.push_back(part);
+        whole.operands.emplace_back(part, flattens ? inner->parts.size() : 1);
+      }
+      for (const std::string& part : std::set<std::string>(whole.parts.begin(), whole.parts.end()))
+        containing[part].push_back(&whole);
+    }
+    for (auto& [value, inner] : wholes_) {
+      const std::vector<const Whole*>& outer = containing.at(inner.parts[0]);
+      for (auto it = outer.rbegin(); it != outer.rend() && *it != &inner; ++it) {
+        const auto place =
+            std::search((*it)->parts.begin(), (*it)->parts.end(), inner.parts.begin(), inner.parts.end());
+        if (place == (*it)->parts.end() || !fits(inner, **it)) continue;
+        inner.around = *it;
+        inner.first = static_cast<size_t>(place - (*it)->parts.begin());
+        break;
+      }
+    }
+  }
+
+  struct Whole {
+    std::string value;
+    int64_t dimension = 0;
+    bool is_free = false;                                  // no output, and no array of the host
+    std::vector<std::string> parts;                        // parts of inner concatenations instead of these
+    std::vector<std::pair<std::string, size_t>> operands;  // each with its number of parts
+    const Whole* around = nullptr;  // the concatenation in whose array it is; null: it has an array
+    size_t first = 0;               // its first part in `around`
+  };
+  /// Null for other values.
+  const Whole* find(const std::string& value) const {
+    const auto found = wholes_.find(value);
+    return found == wholes_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  static constexpr size_t most_flattened = 1024;  // chains of nested concatenations have a quadratic number of parts
+
+  // True if the array of the outer concatenation can be the array of the inner one.
+  bool fits(const Whole& inner, const Whole& outer) const {
+    const Storage &in = plan_.values.at(inner.value), &out = plan_.values.at(outer.value);
+    if (!inner.is_free || inner.dimension != outer.dimension || in.permutation != out.permutation) return false;
+    if (!in.border) return true;
+    for (size_t i = 0; i < in.permutation.size(); ++i) {
+      const bool differs = in.before[i] != out.before[i] || in.after[i] != out.after[i];
+      if (in.permutation[i] != inner.dimension && differs) return false;
+    }
+    return in.border == out.border;
+  }
+
+  const StoragePlan& plan_;
+  std::map<std::string, Whole> wholes_;
+};
+
+// The array of a concatenation, in which parts take their places.
+class PartsArray {
+ public:
+  PartsArray(const Concatenations::Whole& whole, const std::map<std::string, Type>& types, Storage& around)
+      : around_(around), is_placed_(whole.parts.size()) {
+    const auto axis = std::find(around.permutation.begin(), around.permutation.end(), whole.dimension);
+    axis_ = static_cast<size_t>(axis - around.permutation.begin());
+    if (axis_ + 1 == around.permutation.size()) {
+      // A part padded to whole vectors would overwrite the next part.
+      around.after.back() -= around.vector_padding;
+      around.vector_padding = 0;
+    }
+    extent_ = around.stored_shape()[axis_];
+    int64_t offset = 0;
+    for (const std::string& part : whole.parts) {
+      offsets_.push_back(offset);
+      offset += shape_of(types.at(part))[static_cast<size_t>(whole.dimension)];
+    }
+  }
+
+  /// The place of adjacent parts, from this one, as a value of this type.
+  Storage place(size_t part, Type type) const {
+    Storage out = around_;
+    out.logical = type;
+    const int64_t extent = out.stored_shape()[axis_];
+    out.before[axis_] += offsets_[part];
+    out.after[axis_] += extent_ - offsets_[part] - extent;
+    return out;
+  }
+  /// The parts from `first` to `behind` that had no place yet.
+  std::vector<size_t> place_all(size_t first, size_t behind) {
+    std::vector<size_t> out;
+    for (size_t k = first; k < behind; ++k) {
+      if (!is_placed_[k]) out.push_back(k);
+      is_placed_[k] = true;
+    }
+    return out;
+  }
+
+ private:
+  const Storage& around_;
+  size_t axis_ = 0;
+  int64_t extent_ = 0;
+  std::vector<int64_t> offsets_;
+  std::vector<bool> is_placed_;
+};
+
 }  // namespace
 
 void place_concatenations(Program& program, StoragePlan& plan) {
   const std::set<std::string> on_host = values_on_host(program);
-  std::map<std::string, Type> types = value_types(program);
+  const std::map<std::string, Type> types = value_types(program);
+  const Concatenations concatenations(program, plan, on_host);
+  std::map<std::string, PartsArray> arrays;  // by the concatenation that has the array
   std::set<std::string> placed;
   std::vector<Definition> kept;
   std::map<std::string, size_t> places;  // in `kept`
@@ -70,61 +191,54 @@ void place_concatenations(Program& program, StoragePlan& plan) {
     kept.push_back(std::move(definition));
   };
   ValueNames names(program);
-  for (size_t i = 0; i < program.definitions.size(); ++i) {
-    Definition whole = program.definitions[i];
-    if (plan.values.at(whole.value).is_packed()) whole.parts.clear();  // parts would share bytes
-    if (whole.parts.empty()) {
-      keep(std::move(whole));
+  for (Definition& definition : program.definitions) {
+    const Concatenations::Whole* whole = concatenations.find(definition.value);
+    if (whole == nullptr) {
+      definition.parts.clear();
+      keep(std::move(definition));
       continue;
     }
-    Storage& around = plan.values.at(whole.value);
-    size_t axis =
-        static_cast<size_t>(std::find(around.permutation.begin(), around.permutation.end(), whole.parts_dimension) -
-                            around.permutation.begin());
-    bool last = axis + 1 == around.permutation.size();
-    if (last) {
-      // A part padded to whole vectors would overwrite the next part.
-      around.after.back() -= around.vector_padding;
-      around.vector_padding = 0;
-    }
-    std::vector<int64_t> whole_shape = around.stored_shape();
-    int64_t offset = 0;
-    // Takes the place of the next part, which has this type.
-    const auto place = [&](Type type) {
-      Storage s = around;
-      s.logical = type;
-      const int64_t extent = s.stored_shape()[axis];
-      s.before[axis] += offset;
-      s.after[axis] += whole_shape[axis] - offset - extent;
-      offset += extent;
-      return s;
-    };
-    Copies copies(whole);
+    const Concatenations::Whole& outer = whole->around == nullptr ? *whole : *whole->around;
+    PartsArray& array = arrays.try_emplace(outer.value, outer, types, plan.values.at(outer.value)).first->second;
+    Copies copies(definition);
+    size_t first_copied = 0, behind_copied = 0;
     const auto copy_parts = [&] {
       if (!copies.any()) return;
       keep(copies.take(names));
-      plan.values[kept.back().value] = place(kept.back().expression->type);
+      plan.values[kept.back().value] = array.place(first_copied, kept.back().expression->type);
     };
-    for (size_t k = 0; k < whole.parts.size(); ++k) {
-      const std::string& part = whole.parts[k];
-      if (shape_of(types.at(part))[static_cast<size_t>(whole.parts_dimension)] == 0) continue;
+    const auto take_place = [&](const std::string& part, size_t k, size_t count) {
+      const Type type = types.at(part);
+      if (shape_of(type)[static_cast<size_t>(whole->dimension)] == 0) return;
       const auto producer = places.find(part);
       if (producer != places.end() && !is_output(program, part) && placed.count(part) == 0 &&
           on_host.count(part) == 0 && !plan.values.at(part).border) {
         std::vector<std::string>& layers = kept[producer->second].layers;
-        layers.insert(layers.end(), whole.layers.begin(), whole.layers.end());
+        layers.insert(layers.end(), definition.layers.begin(), definition.layers.end());
         copy_parts();
-        plan.values[part] = place(types.at(part));
+        plan.values[part] = array.place(k, type);
         placed.insert(part);
-        continue;
+        return;
       }
-      const Expr array = parameter(part, types.at(part));
-      if (!copies.holds(array)) copy_parts();
-      copies.add(k, array);
+      const Expr copied = parameter(part, type);
+      if (behind_copied != k || !copies.holds(copied)) copy_parts();
+      if (!copies.any()) first_copied = k;
+      behind_copied = k + count;
+      copies.add(k, copied);
+    };
+    size_t k = whole->first;
+    for (const auto& [operand, count] : whole->operands) {
+      const std::vector<size_t> free = array.place_all(k, k + count);
+      if (free.size() == count)
+        take_place(operand, k, count);
+      else
+        for (const size_t part : free) take_place(outer.parts[part], part, 1);
+      k += count;
     }
     copy_parts();
+    if (whole != &outer) plan.values[whole->value] = array.place(whole->first, types.at(whole->value));
   }
-  program.definitions = kept;
+  program.definitions = std::move(kept);
 }
 
 }  // namespace hoist

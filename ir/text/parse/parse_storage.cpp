@@ -74,7 +74,9 @@ Result<Nothing> SyntaxParser::program_storage(Program& program) {
   if (const std::string wrong = wrong_storage(s); !wrong.empty()) return fault_at(name, wrong);
   const auto [array, fresh] = arrays_.emplace(s.array, s.array_type());
   if (!fresh && array->second != s.array_type()) return fault_at(name, "another value gives its array another type");
-  if (!program.storage.emplace(name.text, std::move(s)).second) return fault_at(name, "stored twice");
+  const auto [stored, is_new] = program.storage.emplace(name.text, std::move(s));
+  if (!is_new) return fault_at(name, "stored twice");
+  unwritten_[stored->second.array].push_back({name.text, stored->second.written_region().size()});
   return Nothing{};
 }
 
@@ -89,16 +91,17 @@ Result<Nothing> SyntaxParser::check_storage(const Program& program) {
   return Nothing{};
 }
 
-// A value without a definition consists of the values in its array; it is known after the last of them.
+// A value without a definition consists of other values in its array; it is known after the last of them.
 void SyntaxParser::define_whole(const Program& program, const std::string& part) {
   const auto own = program.storage.find(part);
   if (own == program.storage.end() || own->second.array == part) return;
-  const auto whole = program.storage.find(own->second.array);
-  if (whole == program.storage.end()) return;
-  const bool all = std::all_of(program.storage.begin(), program.storage.end(), [&](const auto& each) {
-    return each.second.array != whole->first || each.first == whole->first || parameters_.count(each.first) != 0;
-  });
-  if (all) parameters_.emplace(whole->first, whole->second.logical);
+  const Region inner = own->second.written_region();
+  for (Unwritten& value : unwritten_[own->second.array]) {
+    const Storage& storage = program.storage.at(value.name);
+    if (!storage.written_region().contains(inner)) continue;
+    value.elements -= inner.size();
+    if (value.elements <= 0) parameters_.emplace(value.name, storage.logical);
+  }
 }
 
 // Checks a kernel's term: its type is the type of the stored array, and it reads only arrays of earlier values.

@@ -184,6 +184,11 @@ class SyntaxParser {
   SyntaxStore& store_;
   std::map<std::string, Type> parameters_;
   std::map<std::string, Type> arrays_;  ///< arrays of the program's storage, by name
+  struct Unwritten {
+    std::string name;
+    int64_t elements;  ///< of the value that no definition has written
+  };
+  std::map<std::string, std::vector<Unwritten>> unwritten_;  ///< the values in each array
   size_t position_ = 0;
   int nesting_ = 0;
   bool attribute_names_ = false;
