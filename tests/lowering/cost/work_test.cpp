@@ -132,6 +132,16 @@ TEST(Work, CountsReadsOfParts) {
   EXPECT_EQ(work_of_text("%i : [2]i32 |> map (\\p. index p (%x : [1000][4]f32))").read.at("x"), 2 * 4 * 4);
 }
 
+TEST(Work, CountsNoUndefinedElements) {
+  const std::string array = "%x : [4][6]f32 |> map (map exp)";
+  for (const char* surroundings :
+       {"pad 3 5 undefined", "map (pad 0 10 undefined)", "map (pad 1 1 undefined) |> pad 0 9 undefined"}) {
+    const Work work = work_of_text(array + " |> " + surroundings);
+    EXPECT_EQ(work.of(OperationClass::transcendental), 24) << surroundings;
+    EXPECT_EQ(work.written, 4 * 24) << surroundings;
+  }
+}
+
 TEST(Work, RarelyCountsTheUsualBranch) {
   const Work work = work_of_text("%x : [8]f32 |> map (\\v. rarely(v > 1f32, exp(v), v + 1f32))");
   EXPECT_EQ(work.of(OperationClass::transcendental), 0);
