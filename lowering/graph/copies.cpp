@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -74,7 +75,8 @@ void drop_copies(Program& program, bool share_equal) {
     }
     places[definition.value] = i;
     if (auto [first, is_new] = known.emplace(definition.expression, definition.value); share_equal && !is_new) {
-      originals[definition.value] = first->second;
+      const auto behind = originals.find(first->second);
+      originals[definition.value] = behind == originals.end() ? first->second : behind->second;
       continue;
     }
     const auto view = view_of(definition);
@@ -98,15 +100,19 @@ bool repeats(const Program& program, const std::string& value, const std::string
   return view && repeated_by(*view, defined_view, [&](const std::string& of) { return of == original; });
 }
 
-void read_instead(Program& program, const Definition& copy, const std::string& original, Definition* first,
+void read_instead(Program& program, Definition& copy, const std::string& original, Definition* first,
                   Definition& consumer) {
   ProgramStep step = replayed_step("drop-copies", consumer);
   step.parameters["copy"] = copy.value;
   step.parameters["of"] = original;
   program.steps.push_back(std::move(step));
-  // An equal layer is computed once, in the first definition. A copy is computed in its consumers.
+  // An equal layer is computed once, in the first definition. A copy is computed in its consumers, and a copy of a
+  // constant at compile time.
   if (first != nullptr && first->expression == copy.expression) {
     add_layers(first->layers, copy.layers);
+  } else if (program.constants.count(original) != 0 && !is_output(program, copy.value)) {
+    std::move(copy.layers.begin(), copy.layers.end(), std::back_inserter(program.evaluated));
+    copy.layers.clear();
   } else {
     std::vector<std::string> layers = copy.layers;
     add_layers(layers, consumer.layers);
