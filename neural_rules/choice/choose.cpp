@@ -123,7 +123,8 @@ class Chooser {
     if (finds_rules) {
       // Calibration takes at least as long as the reference, and is useless if no time is left for a changed model.
       const double seconds = options_.seconds_until(1) - reference_seconds_;
-      if (seconds < reference_seconds_) return Nothing{};
+      lacks_time_ = seconds < reference_seconds_;
+      if (lacks_time_) return Nothing{};
       HOIST_TRY(const bool has, within(seconds, [this, seconds]() -> Result<Nothing> {
                   SensitivityOptions timed = options_.sensitivity;
                   // Calibration and the first changed model are compiled like the reference.
@@ -491,10 +492,11 @@ class Chooser {
     Choosing out;
     out.study = described(0);
     const char* reached = verifier_->points[0].verified ? "a model under rules" : "the unchanged model";
-    out.study.notes = {
-        fmt::format("the model stays unchanged: the time was over before {} was verified; give more "
-                    "--time, or fewer samples",
-                    reached)};
+    const std::string reason =
+        lacks_time_ ? fmt::format("the time is too short for a model under rules, since each takes {:.0f} s here",
+                                  reference_seconds_)
+                    : fmt::format("the time was over before {} was verified", reached);
+    out.study.notes = {fmt::format("the model stays unchanged: {}; give more --time, or fewer samples", reason)};
     out.study.summary = "nothing changed: the time was not enough to measure a rule";
     if (!verifier_->points[0].verified) out.study.confidence = "met without a run, since nothing is changed";
     out.reference_outputs = out.chosen_outputs = verifier_->digests[0];
@@ -563,6 +565,7 @@ class Chooser {
   bool may_all_stay_ = true;               ///< no pin forbids the unchanged model
   std::vector<StepTime> reference_steps_;  ///< step times of the reference, as prepared here
   double reference_seconds_ = 0;           ///< seconds to prepare and verify the reference
+  bool lacks_time_ = false;                ///< calibration and a model under rules would take longer than is left
   std::string unsteady_;                   ///< a note, or ""
   double longest_ = 0;                     ///< the share of the time limit that preparing, timing and verifying one
                                            ///< model took

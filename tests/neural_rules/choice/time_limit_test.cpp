@@ -134,6 +134,11 @@ TEST(ChoiceInTime, WithoutTimeTheModelStaysAsItIs) {
   EXPECT_TRUE(reference->study.points[0].verified);
   EXPECT_THAT(reference->study.notes, Contains(HasSubstr("before a model under rules was verified")));
 
+  const PrepareModel slow = slow_models([](const RewrittenModel&) { return 0.4; });
+  const auto too_short = chosen_within(1, 1, slow);
+  ASSERT_TRUE(too_short.ok()) << too_short.errors()[0].text();
+  EXPECT_THAT(too_short->study.notes, Contains(HasSubstr("too short for a model under rules")));
+
   const auto pinned = chosen_within(1, 1, no_rules, "pin * w8\n");
   ASSERT_FALSE(pinned.ok());
   EXPECT_THAT(pinned.errors()[0].text(), HasSubstr("the time is over before a pinned rule is measured"));
