@@ -18,12 +18,20 @@ namespace {
 
 // Exported models nest few views. A longer chain is not dropped, which costs only its names.
 constexpr int most_views = 8;
+// Each definition that recomputes a shared one has its layers too: n consumers of n equal layers would have n^2 names.
+constexpr size_t most_equal_layers = 64;
 
 // A definition as a view of the only value that it uses.
 struct View {
   std::string of;
   Expr term;
 };
+
+bool has_layers(const Definition& definition, const std::vector<std::string>& layers) {
+  return std::all_of(layers.begin(), layers.end(), [&](const std::string& layer) {
+    return std::find(definition.layers.begin(), definition.layers.end(), layer) != definition.layers.end();
+  });
+}
 
 int64_t size_of(Type type) { return element_count(shape_of(type)); }
 
@@ -108,7 +116,8 @@ void read_instead(Program& program, Definition& copy, const std::string& origina
   program.steps.push_back(std::move(step));
   // An equal layer is computed once, in the first definition. A copy is computed in its consumers, and a copy of a
   // constant at compile time.
-  if (first != nullptr && first->expression == copy.expression) {
+  const bool is_equal = first != nullptr && first->expression == copy.expression;
+  if (is_equal && (first->layers.size() < most_equal_layers || has_layers(*first, copy.layers))) {
     add_layers(first->layers, copy.layers);
   } else if (program.constants.count(original) != 0 && !is_output(program, copy.value)) {
     std::move(copy.layers.begin(), copy.layers.end(), std::back_inserter(program.evaluated));
