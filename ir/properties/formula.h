@@ -32,6 +32,7 @@ class Formula {
   int root() const { return formula_.root; }
   size_t rank() const { return formula_.position.size(); }
   const Indices& indices() const { return formula_.parts.indices; }
+  IndexId position(size_t dimension) const { return formula_.position[dimension]; }
 
   /// The direct operands of a value, including the initial value and the body of its loop slot.
   std::vector<int> operands(int v) const {

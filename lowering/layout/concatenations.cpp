@@ -5,6 +5,9 @@
 #include <numeric>
 #include <set>
 
+#include "lowering/cost/launch_cost.h"
+#include "lowering/terms/terms.h"
+
 namespace hoist {
 namespace {
 
@@ -176,6 +179,47 @@ class PartsArray {
   std::vector<bool> is_placed_;
 };
 
+// A part, or an inner concatenation with all of its parts, and its place among the parts of the array.
+struct Unplaced {
+  std::string value;
+  size_t first, count;
+};
+
+// The operands of the concatenation without a place so far. They are placed from now on.
+std::vector<Unplaced> take_unplaced(const Concatenations::Whole& whole, const Concatenations::Whole& outer,
+                                    PartsArray& array) {
+  std::vector<Unplaced> out;
+  size_t k = whole.first;
+  for (const auto& [operand, count] : whole.operands) {
+    const std::vector<size_t> free = array.place_all(k, k + count);
+    if (free.size() == count)
+      out.push_back({operand, k, count});
+    else
+      for (const size_t part : free) out.push_back({outer.parts[part], part, 1});
+    k += count;
+  }
+  return out;
+}
+
+// The small parts of which so many have equal terms that they share a kernel. In its place in the whole each part would
+// have a kernel of its own.
+std::set<std::string> similar_parts(const std::vector<Unplaced>& parts, const std::vector<Definition>& definitions,
+                                    const std::map<std::string, size_t>& places) {
+  std::map<Expr, std::set<std::string>> by_term;
+  std::set<std::string> out;
+  for (const Unplaced& part : parts) {
+    const auto found = places.find(part.value);
+    if (found == places.end()) continue;
+    const Expr term = definitions[found->second].expression;
+    if (element_count(shape_of(term->type)) <= most_similar_elements)
+      by_term[with_numbered_parameters(term)].insert(part.value);
+  }
+  for (const auto& [term, equal] : by_term) {
+    if (equal.size() > most_similar_kernels) out.insert(equal.begin(), equal.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 void place_concatenations(Program& program, StoragePlan& plan) {
@@ -200,6 +244,8 @@ void place_concatenations(Program& program, StoragePlan& plan) {
     }
     const Concatenations::Whole& outer = whole->around == nullptr ? *whole : *whole->around;
     PartsArray& array = arrays.try_emplace(outer.value, outer, types, plan.values.at(outer.value)).first->second;
+    const std::vector<Unplaced> unplaced = take_unplaced(*whole, outer, array);
+    const std::set<std::string> similar = similar_parts(unplaced, kept, places);
     Copies copies(definition);
     size_t first_copied = 0, behind_copied = 0;
     const auto copy_parts = [&] {
@@ -212,7 +258,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
       if (shape_of(type)[static_cast<size_t>(whole->dimension)] == 0) return;
       const auto producer = places.find(part);
       if (producer != places.end() && !is_output(program, part) && placed.count(part) == 0 &&
-          on_host.count(part) == 0 && !plan.values.at(part).border) {
+          similar.count(part) == 0 && on_host.count(part) == 0 && !plan.values.at(part).border) {
         std::vector<std::string>& layers = kept[producer->second].layers;
         layers.insert(layers.end(), definition.layers.begin(), definition.layers.end());
         copy_parts();
@@ -226,15 +272,7 @@ void place_concatenations(Program& program, StoragePlan& plan) {
       behind_copied = k + count;
       copies.add(k, copied);
     };
-    size_t k = whole->first;
-    for (const auto& [operand, count] : whole->operands) {
-      const std::vector<size_t> free = array.place_all(k, k + count);
-      if (free.size() == count)
-        take_place(operand, k, count);
-      else
-        for (const size_t part : free) take_place(outer.parts[part], part, 1);
-      k += count;
-    }
+    for (const Unplaced& part : unplaced) take_place(part.value, part.first, part.count);
     copy_parts();
     if (whole != &outer) plan.values[whole->value] = array.place(whole->first, types.at(whole->value));
   }

@@ -1,4 +1,5 @@
-// Concatenations without a kernel: every part is computed in its place in the array of the whole.
+// Concatenations without a kernel: every part is computed in its place in the array of the whole. Many small parts that
+// one kernel computes are copied to their places.
 #pragma once
 
 #include "lowering/layout/storage_plan.h"

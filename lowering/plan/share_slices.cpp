@@ -4,21 +4,17 @@
 #include <set>
 #include <unordered_map>
 
+#include "lowering/cost/launch_cost.h"
 #include "lowering/loops/additions.h"
 #include "lowering/plan/rows.h"
 
 namespace hoist {
 namespace {
 
-// Slices at more places than this share a kernel, since each kernel takes 25 ms to compile.
-constexpr size_t most_kernels_of_slices = 16;
-// Larger results have kernels of their own.
-constexpr int64_t most_elements_of_slices = 4096;
-
 // The slice that a small elementwise term takes; null if it takes none or several.
 Expr only_slice(Expr term) {
   const Type type = term->type;
-  if (!type->is_array() || !leaf_of(type)->is_scalar() || element_count(shape_of(type)) > most_elements_of_slices)
+  if (!type->is_array() || !leaf_of(type)->is_scalar() || element_count(shape_of(type)) > most_similar_elements)
     return nullptr;
   std::set<Expr> slices;
   const bool other = any_node(term, [&](Expr e) {
@@ -83,7 +79,7 @@ Result<Nothing> share_slices(LoweredModel& model, const PassOptions&) {
   }
   ProgramIndex index(program);
   for (const auto& [value, term] : all) {
-    if (places.at(term).size() > most_kernels_of_slices) share_slice(index, value);
+    if (places.at(term).size() > most_similar_kernels) share_slice(index, value);
   }
   return Nothing{};
 }

@@ -27,9 +27,9 @@ using Shapes = std::vector<std::vector<int64_t>>;
 Expr term_of(const std::string& operation, const Shapes& shapes, const Attributes& attributes = {},
              const std::map<std::string, std::vector<int64_t>>& lists = {}) {
   ProgramBuilder builder("test", newest_version);
-  NamedCall call{"layer", operation, "", attributes, {}, {"y"}};
+  NamedCall call{"layer", operation, "", attributes, {}, {"result"}};
   for (size_t i = 0; i < shapes.size(); ++i) {
-    const std::string name(1, static_cast<char>('a' + i));
+    const std::string name = i < 26 ? std::string(1, static_cast<char>('a' + i)) : "a" + std::to_string(i);
     const auto list = lists.find(name);
     if (list != lists.end())
       builder.add_constant(name, Tensor::of(Scalar::i64, shapes[i], list->second));
@@ -63,6 +63,15 @@ TEST(Properties, PartsOfAConcatenation) {
   EXPECT_THAT(joined->parts, ElementsAre("a", "b", "c"));
   EXPECT_EQ(joined->dimension, 1u);
   EXPECT_FALSE(concatenation_of(term_of("Add", {{3}, {3}})).has_value());
+}
+
+// A zip takes no more than 64 arrays, so a concatenation of more joins concatenations.
+TEST(Properties, PartsOfAConcatenationOfMany) {
+  const auto joined = concatenation_of(term_of("Concat", Shapes(100, {2, 3}), {{"axis", int64_t{1}}}));
+  ASSERT_TRUE(joined.has_value());
+  EXPECT_EQ(joined->parts.size(), 100u);
+  EXPECT_EQ(std::set(joined->parts.begin(), joined->parts.end()).size(), 100u);
+  EXPECT_EQ(joined->dimension, 1u);
 }
 
 struct Expected {

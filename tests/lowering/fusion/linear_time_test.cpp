@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "lowering/fusion/kernel_size.h"
 #include "tests/lowering/fusion/long_models.h"
@@ -302,6 +303,33 @@ TEST(LinearTime, ModelsOfEveryShapeAreLoweredInLinearTime) {
   }
 }
 
+// All links dequantise the same weights, in equal layers that each product recomputes.
+TEST(LinearTime, ProductsOfSharedWeightsNameLinearlyManyLayers) {
+  const auto names_of = [](int links) {
+    Layers layers(Scalar::f32, rows);
+    const std::string scale = layers.constant("scale", Tensor::of(Scalar::f32, {}, std::vector<double>{0.1})),
+                      zero = layers.constant("zero", Tensor::of(Scalar::i8, {}, std::vector<int>{0})),
+                      weights = layers.constant("weights", Tensor::of(Scalar::i8, {8, 8}, std::vector<int>(64, 3)));
+    std::string x = "x";
+    for (int i = 0; i < links; ++i) {
+      const std::string bytes = layers.add("QuantizeLinear", {x, scale, zero});
+      const std::string left = layers.add("DequantizeLinear", {bytes, scale, zero});
+      x = layers.add("MatMul", {left, layers.add("DequantizeLinear", {weights, scale, zero})});
+    }
+    double seconds = 0;
+    const LoweredModel model = lowered(layers.ending_with(x), seconds);
+    std::set<std::string> different;
+    size_t names = 0;
+    for (const PlanStep& step : model.steps) {
+      names += step.layers.size();
+      different.insert(step.layers.begin(), step.layers.end());
+    }
+    EXPECT_EQ(different.size(), static_cast<size_t>(4 * links)) << "a step names every layer";
+    return names;
+  };
+  EXPECT_LE(names_of(300), 3 * names_of(100) + 300);
+}
+
 // Each part is a slice at a place of its own, which would make it a kernel of its own.
 TEST(LinearTime, PartsOfASplitShareAKernel) {
   for (const int64_t axis : {0, 1}) {
@@ -319,6 +347,22 @@ TEST(LinearTime, PartsOfASplitShareAKernel) {
     EXPECT_EQ(parts.steps.size(), 400U);
     EXPECT_EQ(parts.kernels.size(), 1U);
     for (const LoweredKernel& kernel : parts.kernels) EXPECT_EQ(kernel.unproved, "");
+  }
+}
+
+// Each part has a place of its own in the joined array as well, which would make it a kernel of its own.
+TEST(LinearTime, JoinedPartsShareKernels) {
+  constexpr int64_t count = 200;
+  for (const int64_t axis : {0, 1}) {
+    Layers layers(Scalar::f32, axis == 0 ? Ints{2 * count, 6} : Ints{6, 2 * count});
+    const std::string first = layers.add("Split", {"x"}, {{"axis", axis}, {"num_outputs", count}}, count);
+    std::vector<std::string> parts;
+    for (int64_t i = 0; i < count; ++i)
+      parts.push_back(layers.add("Relu", {i == 0 ? first : first + "_" + std::to_string(i)}));
+    double seconds = 0;
+    const LoweredModel joined = lowered(layers.ending_with(layers.add("Concat", parts, {{"axis", axis}})), seconds);
+    EXPECT_LE(joined.kernels.size(), 1U + (count + 15) / 16);
+    EXPECT_LT(largest(joined), 500U) << "no kernel selects from all parts";
   }
 }
 
