@@ -59,8 +59,11 @@ class Additions {
 
   /// An integer operand of a step; the same constant for every use.
   Expr number(int64_t n) {
-    const Tensor value = Tensor::of(Scalar::i64, {}, std::vector<int64_t>{n});
-    const std::string wanted = fmt::format("number {}", n);
+    return shared_constant(fmt::format("number {}", n), Tensor::of(Scalar::i64, {}, std::vector<int64_t>{n}));
+  }
+
+  /// The constant of this name if it has this value: definitions that add it often would run out of short names.
+  Expr shared_constant(const std::string& wanted, const Tensor& value) {
     auto found = program_.constants.find(wanted);
     if (found != program_.constants.end() && found->second == value) {
       used(wanted);

@@ -68,7 +68,7 @@ class Inline {
   // A scan output of no iterations, which no kernel computes.
   Expr no_rows(size_t result) {
     const Type type = call_->type->is_tuple() ? call_->type->parts[result] : call_->type;
-    return additions_.constant(fmt::format("rows{}", result), Tensor(leaf_of(type)->scalar, shape_of(type)));
+    return additions_.shared_constant(fmt::format("rows{}", result), Tensor(leaf_of(type)->scalar, shape_of(type)));
   }
 
   // ONNX accepts an array of one element as a scalar.
@@ -128,7 +128,7 @@ class Inline {
     if (!bounds.most && operands_[0] != nullptr) control.trips = one_number(operands_[0])->name;
     const Expr number = additions_.given("iteration", scalar_type(Scalar::i64));
     control.number = number->name;
-    Values given = {number, additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}))};
+    Values given = {number, additions_.shared_constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}))};
     Values out;
     for (size_t k = 0; k < initial.size(); ++k) {
       given.push_back(additions_.given(fmt::format("state{}", k), initial[k]->type));
@@ -211,7 +211,7 @@ class Inline {
     const int64_t steps = *bounds.most;
     const auto results = static_cast<size_t>(call_->operation->results);
     std::vector<Values> rows(results > changing ? results - changing : 0);
-    const Expr always = additions_.constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));
+    const Expr always = additions_.shared_constant("true", Tensor::of(Scalar::boolean, {}, std::vector<int>{1}));
     Expr going = bounds.starts ? nullptr : one_number(operands_[1]);  // null if no condition can end the loop
     for (int64_t i = 0; i < steps; ++i) {
       Values given = {additions_.number(i), always};

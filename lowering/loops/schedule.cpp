@@ -14,8 +14,10 @@ namespace {
 // true branch, and its false branch.
 class Scheduler {
  public:
-  explicit Scheduler(Program& program)
-      : program_(program), definitions_(static_cast<int>(program.definitions.size())) {}
+  explicit Scheduler(Program& program) : program_(program), definitions_(static_cast<int>(program.definitions.size())) {
+    const auto end = program.outputs.begin() + static_cast<std::ptrdiff_t>(output_count(program));
+    outputs_.insert(program.outputs.begin(), end);
+  }
 
   std::vector<PlanItem> run() {
     find_makers();
@@ -153,11 +155,7 @@ class Scheduler {
     };
     for (const Reader& reader : wanted_by_[index])
       meet(reader.block >= 0 ? reader.block : block_of_[static_cast<size_t>(reader.node)]);
-    if (!is_control(node)) {
-      const std::string& value = program_.definitions[index].value;
-      const auto end = program_.outputs.begin() + static_cast<std::ptrdiff_t>(output_count(program_));
-      if (std::find(program_.outputs.begin(), end, value) != end) meet(0);
-    }
+    if (!is_control(node) && outputs_.count(program_.definitions[index].value) != 0) meet(0);
     int block = path.back();
     // A host op can fail, so it never moves out of a body that may not execute.
     const bool stays = !is_control(node) && is_host_step(program_.definitions[index].expression);
@@ -206,6 +204,7 @@ class Scheduler {
 
   Program& program_;
   const int definitions_;
+  std::set<std::string> outputs_;                    // without those for controls
   std::map<std::string, std::vector<int>> writers_;  // by array
   std::map<std::string, int> inside_, results_;      // values that a control provides to its body, and its results
   std::vector<std::vector<int>> reads_;
