@@ -4,8 +4,10 @@
 #include <cmath>
 #include <limits>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/launch_cost.h"
 #include "lowering/layout/storage.h"
 #include "lowering/terms/statements.h"
 #include "lowering/terms/terms.h"
@@ -21,14 +23,30 @@ int64_t longest_inline_table(Expr term) {
   return any_node(term, [](Expr e) { return e->pattern == Pattern::materialise; }) ? of_transforms : few;
 }
 
+// The term without the values of its tables and the names of its operands.
+Expr common_term(Expr term) {
+  return with_numbered_parameters(replace_closed(term, [](Expr e) {
+    return e->pattern == Pattern::constant ? constant(Tensor(e->constant.scalar(), e->constant.shape())) : nullptr;
+  }));
+}
+
 }  // namespace
 
 void name_tables(Program& program) {
   const size_t before = program.constants.size();
+  // Definitions that differ only in tables: many of them share kernels, which load even small tables.
+  std::unordered_map<Expr, std::unordered_set<Expr>> similar;
+  std::vector<Expr> common;
+  for (const Definition& definition : program.definitions) {
+    common.push_back(common_term(definition.expression));
+    similar[common.back()].insert(with_numbered_parameters(definition.expression));
+  }
   std::unordered_map<Expr, Expr> named;
   ValueNames names(program);
-  for (Definition& definition : program.definitions) {
-    const int64_t most = longest_inline_table(definition.expression);
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    Definition& definition = program.definitions[i];
+    const bool shares = similar.at(common[i]).size() > most_similar_kernels;
+    const int64_t most = shares ? 0 : longest_inline_table(definition.expression);
     definition.expression = replace_closed(definition.expression, [&](Expr e) -> Expr {
       if (e->pattern != Pattern::constant || e->constant.size() <= most) return nullptr;
       if (auto known = named.find(e); known != named.end()) return known->second;

@@ -2,8 +2,9 @@
 // and the definition's term becomes a term over stored arrays.
 //
 // A table is a constant of more than 8 elements, or of more than 64 in a term that materialises arrays: code would
-// select among the elements one by one, while memory can be indexed. Seeded checks draw its values from its own range,
-// since they may be positions.
+// select among the elements one by one, while memory can be indexed. Constants of any size are tables in many
+// definitions that differ in nothing else, so that these share a kernel. Seeded checks draw a table's values from its
+// own range, since they may be positions.
 #pragma once
 
 #include "lowering/layout/storage_plan.h"

@@ -196,12 +196,12 @@ std::string recurrent(Layers& layers, const std::string& x, const std::string& o
   return layers.add("Squeeze", {states, layers.constant("one", one_integer(1))});
 }
 
-std::string tree(Layers& layers, const std::string& x) {
+std::string ensemble(Layers& layers, const std::string& x, double threshold) {
   const Attributes attributes = {{"n_targets", int64_t{1}},
                                  {"nodes_treeids", Ints{0, 0, 0}},
                                  {"nodes_nodeids", Ints{0, 1, 2}},
                                  {"nodes_featureids", Ints{1, 0, 0}},
-                                 {"nodes_values", std::vector<double>{0.5, 0, 0}},
+                                 {"nodes_values", std::vector<double>{threshold, 0, 0}},
                                  {"nodes_modes", std::vector<std::string>{"BRANCH_LEQ", "LEAF", "LEAF"}},
                                  {"nodes_truenodeids", Ints{1, 0, 0}},
                                  {"nodes_falsenodeids", Ints{2, 0, 0}},
@@ -209,7 +209,18 @@ std::string tree(Layers& layers, const std::string& x) {
                                  {"target_nodeids", Ints{1, 2}},
                                  {"target_ids", Ints{0, 0}},
                                  {"target_weights", std::vector<double>{1, 2}}};
-  return layers.join(x, layers.add("ai.onnx.ml.TreeEnsembleRegressor", {x}, attributes));
+  return layers.add("ai.onnx.ml.TreeEnsembleRegressor", {x}, attributes);
+}
+
+std::string tree(Layers& layers, const std::string& x) { return layers.join(x, ensemble(layers, x, 0.5)); }
+
+// The number of iterations is computed from the input.
+std::string loop(Layers& layers, const std::string& x,
+                 const std::vector<NamedCall>& calls = {{"inner", "Abs", "", {}, {"s"}, {"t"}}}) {
+  const std::string sum = layers.add("ReduceSum", {x}, {{"keepdims", int64_t{0}}});
+  const std::string trips = layers.add("Cast", {sum}, {{"to", int64_t{7}}});
+  NamedBody body{"body", "body", {"i", "on", "s"}, {}, calls, {"on", "t"}};
+  return layers.add("Loop", {trips, "", x}, {}, 1, {body});
 }
 
 std::string scan(Layers& layers, const std::string& x) {
@@ -228,6 +239,7 @@ std::vector<Family> families() {
       {"RNN", Scalar::f32, {2, 1, 4}, [](Layers& l, const std::string& x) { return recurrent(l, x, "RNN", 1); }},
       {"trees", Scalar::f32, rows, tree},
       {"scans", Scalar::f32, rows, scan},
+      {"loops", Scalar::f32, rows, [](Layers& l, const std::string& x) { return loop(l, x); }},
       {"strings",
        Scalar::string,
        {4},
@@ -364,6 +376,30 @@ TEST(LinearTime, JoinedPartsShareKernels) {
     EXPECT_LE(joined.kernels.size(), 1U + (count + 15) / 16);
     EXPECT_LT(largest(joined), 500U) << "no kernel selects from all parts";
   }
+}
+
+// The bodies read the condition with which iterations begin.
+TEST(LinearTime, LoopsShareTheirConstants) {
+  Layers layers(Scalar::f32, rows);
+  std::string x = "x";
+  for (int i = 0; i < 50; ++i) {
+    x = loop(
+        layers, x,
+        {{"number", "Cast", "", {{"to", int64_t{1}}}, {"on"}, {"one"}}, {"inner", "Mul", "", {}, {"s", "one"}, {"t"}}});
+  }
+  double seconds = 0;
+  EXPECT_LE(lowered(layers.ending_with(x), seconds).program.constants.size(), 2U);
+}
+
+// Ensembles differ in their tables, which would be parts of terms that differ.
+TEST(LinearTime, SmallEnsemblesShareAKernel) {
+  Layers layers(Scalar::f32, rows);
+  std::vector<std::string> scores;
+  for (int i = 0; i < 100; ++i) scores.push_back(ensemble(layers, "x", i));
+  double seconds = 0;
+  const LoweredModel joined =
+      lowered(layers.ending_with(layers.add("Concat", scores, {{"axis", int64_t{1}}})), seconds);
+  EXPECT_LE(joined.kernels.size(), 1U + (100 + 15) / 16);
 }
 
 }  // namespace hoist::linear_time_test
