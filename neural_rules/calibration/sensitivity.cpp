@@ -79,6 +79,7 @@ class RuleFinder {
   }
 
   Result<Nothing> find_rules(const CandidateRules& candidates) {
+    options_.progress("preparing rules", share_of_study(StudyPart::calibrating, 1, 1));
     const std::vector<std::vector<WeighedRule>> weighed =
         weigh_rules(program_, out_.sites, candidates, out_.statistics, options_.predictions_over);
     drop_second_moments(out_.statistics);

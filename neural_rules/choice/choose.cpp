@@ -207,6 +207,7 @@ class Chooser {
     const Stopwatch stopwatch;
     RewrittenModel reference;
     reference.program = program_;
+    options_.sensitivity.progress("preparing the unchanged model", 0);
     HOIST_TRY(std::shared_ptr<RunnableModel> runnable, prepare_(reference));
     HOIST_TRY_VOID(verifier_->add_reference(runnable));
     if (measured_.uniform.empty()) {

@@ -291,9 +291,11 @@ void Progress::show(const std::string& text, double share) {
   if (!terminal) {
     if (line.empty()) return;  // there is no line to clear
     static Stopwatch since_line;
-    if (since_line.seconds() < seconds_between_lines) return;
-    if (since_ && since_->seconds() < seconds_between_lines) return;  // for repeated short parts no line is printed
+    static double least = seconds_before_lines;
+    if (since_line.seconds() < least) return;
+    if (since_ && since_->seconds() < least) return;  // for repeated short parts no line is printed
     since_line = Stopwatch();
+    least = seconds_between_lines;
     fmt::print(stderr, "hoist: progress: {}\n", printable(line));
     return;
   }

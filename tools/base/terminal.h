@@ -111,7 +111,7 @@ std::string wrapped(std::string_view text, size_t width, size_t indent);
 std::string table(const std::vector<std::vector<std::string>>& rows, size_t width = output_width());
 
 /// The progress of long work. On a terminal one line that is updated and cleared at the end; messages clear it first.
-/// Otherwise a line every `seconds_between_lines`, the first one that long after the command began.
+/// Otherwise a line every `seconds_between_lines`, the first one `seconds_before_lines` after the command began.
 class Progress {
  public:
   Progress() = default;
@@ -121,7 +121,7 @@ class Progress {
   /// `share` is the finished part of the whole, 0 to 1, from which the remaining time follows; NaN if it is unknown.
   void show(const std::string& text, double share = std::nan(""));
 
-  static constexpr double seconds_between_lines = 20;
+  static constexpr double seconds_before_lines = 10, seconds_between_lines = 20;
 
  private:
   std::string how_far(double share);

@@ -62,9 +62,12 @@ Result<CompiledModel> compile_program(const Options& command, Program program, C
 }
 
 Result<CompiledModel> compile_chosen(const Options& command, ChosenModel chosen) {
+  Progress progress;
+  progress.show("compiling the chosen model");
   HOIST_TRY(LoweredModel lowered, lower_rewritten(chosen.rewritten, chosen.compile.lower, chosen.model.profile));
   HOIST_TRY_VOID(check_steps(command, lowered.derivation, chosen.model.profile));
   std::vector<LoweredGroup> groups = lowered.groups;
+  chosen.compile.progress = kernel_progress(progress, chosen.rewritten.program.name);
   HOIST_TRY(Plan plan, make_plan(std::move(lowered), chosen.compile, chosen.model.profile));
   plan.certificate = chosen.certificate;
   return CompiledModel{std::move(chosen.rewritten.program), std::move(chosen.model.profile), std::move(plan),

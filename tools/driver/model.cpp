@@ -232,14 +232,18 @@ Result<CompiledModel> compile_model(Program program, const ModelOptions& given) 
   return compile_model(std::move(model), options);
 }
 
+std::function<void(size_t done, size_t all)> kernel_progress(Progress& progress, const std::string& model) {
+  return [&progress, model](size_t done, size_t all) {
+    progress.show(fmt::format("kernel {} of {} of {}", done, all, model),
+                  static_cast<double>(done) / static_cast<double>(all));
+  };
+}
+
 Result<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options) {
   std::vector<LoweredGroup> groups = model.lowered.groups;
   Progress progress;
   CompileOptions compile = compile_options(options);
-  compile.progress = [&](size_t done, size_t all) {
-    progress.show(fmt::format("kernel {} of {} of {}", done, all, model.program.name),
-                  static_cast<double>(done) / static_cast<double>(all));
-  };
+  compile.progress = kernel_progress(progress, model.program.name);
   HOIST_TRY(Plan plan, make_plan(std::move(model.lowered), compile, model.profile));
   return CompiledModel{std::move(model.program), std::move(model.profile), std::move(plan), std::move(groups),
                        options.user_rules};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "frontend/frontend.h"
 #include "ir/base/result.h"
 #include "lowering/loops/unroll.h"
+#include "tools/base/terminal.h"
 #include "tools/driver/compile.h"
 
 namespace hoist {
@@ -64,6 +66,8 @@ Result<Nothing> read_schedule_scripts(ModelOptions& options);
 
 /// The compile options that these model options select.
 CompileOptions compile_options(const ModelOptions& options);
+/// Shows the compiled kernels of a model, for CompileOptions.
+std::function<void(size_t done, size_t all)> kernel_progress(Progress& progress, const std::string& model);
 
 /// Reads the model through the frontend.
 Result<Program> read_program(const std::filesystem::path& path, const ModelOptions& options);

@@ -317,7 +317,15 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
   progress.show("opening the model");
   HOIST_TRY(MakeRunnable make_runnable, queue::models_on_queue(options.queue));
   HOIST_TRY(StudiedModel model, open_for_study(path, studied, std::move(make_runnable)));
-  PrepareModel prepare = model.prepare;
+  std::string stage = "preparing";
+  double done = 0;  // the shown share never falls
+  PrepareOptions preparing = model.options;
+  const auto show = [&](const std::string& text, double share) {
+    done = std::max({done, share, std::min(choosing.spent(), 1.0)});
+    progress.show(text, done);
+  };
+  preparing.progress = [&](const std::string& part) { show(stage + ", " + part, 0); };
+  PrepareModel prepare = prepare_on_device(std::move(preparing));
   limit_time(choosing, options, prepare);
   RecordOrigin origin = origin_of(model, model_options, objective, options.scaling);
   if (budget.measure == BudgetMeasure::metric) {
@@ -340,14 +348,13 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
   known.record.hoist_version = HOIST_VERSION;
   if (known.decided) choosing.decided = known.decided->chosen;
   RecordKeeper keeper(std::move(known.record), options.record);
-  double done = 0;  // the shown share never falls
   choosing.sensitivity.device = arithmetic_of(model.profile);
   choosing.budget = budget;
   choosing.objective = objective;
   choosing.sensitivity.measure_all = false;
   choosing.sensitivity.progress = [&](const std::string& text, double share) {
-    done = std::max({done, share, std::min(choosing.spent(), 1.0)});
-    progress.show(text, done);
+    stage = text;
+    show(text, share);
   };
   choosing.stopped = [&] { return interruptible.interrupted(); };
   interruptible.explain_end(known.measured.uniform.empty() ? kept_of_calibration : kept_in_record);

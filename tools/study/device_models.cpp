@@ -138,8 +138,15 @@ Result<ModelOnDevice> open_on_device(LoweredModel lowered, const PrepareOptions&
   compile.check_positions = 0;
   compile.targets = options.targets;
   compile.emitted = options.emitted;
+  RunOptions run = options.run;
+  if (options.progress) {
+    compile.progress = [&](size_t done, size_t all) { options.progress(fmt::format("kernel {} of {}", done, all)); };
+    run.progress = [progress = options.progress](size_t done, size_t total, const std::string&) {
+      if (done > 0 && done < total) progress(fmt::format("the driver compiles kernel {} of {}", done, total - 1));
+    };
+  }
   HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
-  return open_on_device(std::move(plan), options.run);
+  return open_on_device(std::move(plan), run);
 }
 
 Result<std::unique_ptr<RunnableModel>> runnable_on_device(LoweredModel lowered, const PrepareOptions& options,

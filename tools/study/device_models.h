@@ -23,6 +23,7 @@ struct PrepareOptions {
   std::vector<std::string> targets = {};  ///< targets of native code, used instead of OpenCL
   MakeRunnable make_runnable = {};        ///< runnable_here by default
   std::shared_ptr<EmittedKernels> emitted = std::make_shared<EmittedKernels>();  ///< of all models prepared so far
+  std::function<void(const std::string& part)> progress = {};  ///< "kernel 3 of 40", by any thread, one at a time
 };
 
 PrepareModel prepare_on_device(PrepareOptions options);

@@ -147,6 +147,24 @@ TEST(Progress, IsABarOnATerminalAndNothingInShortPipes) {
   EXPECT_THAT(evaluate, testing::HasSubstr("of 500"));
 }
 
+// Each model of a study takes long to compile, above all the first two.
+TEST(Progress, CountsTheKernelsOfEveryModelOfAStudy) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::string model = HOIST_SOURCE_DIR "/models/digits_fully_connected";
+  Heard heard;
+  {
+    const Audience all = heard.audience();
+    const WithAudience hears(all);
+    auto done = do_command({"compile", model + ".onnx", "--target", "native", "--budget", "sqnr=20dB", "--calibrate",
+                            model + "_calibration.npz", "--no-check", "-o", (folder->path() / "a.hoist").string()});
+    ASSERT_TRUE(done.ok()) << done.errors()[0].text();
+  }
+  for (const char* stage : {"preparing the unchanged model, kernel 1 of ", "preparing calibration, kernel 1 of ",
+                            "preparing rules", "kernel 1 of "})
+    EXPECT_THAT(heard.messages, testing::Contains(testing::HasSubstr(stage)));
+}
+
 TEST(Audience, HasResultsAndJsonApart) {
   Heard heard;
   {
