@@ -337,6 +337,8 @@ static const hoist_host_operator host_operators[] = {
      6, hoist_takes_boxes, hoist_choose_boxes, "", "", 0, NULL},
     {"largest_places", "the places of the largest keys of each row, in order", 1, hoist_takes_keys,
      hoist_choose_largest, "", "", 0, NULL},
+    {"string_ranks", "the number of different strings before each string, in the order of their bytes", 1,
+     hoist_takes_ranks, hoist_rank_strings, "", "", 0, NULL},
     {"first_numbers", "the integers at the start of an array, up to the capacity", 1, takes_part, first_numbers, "", "",
      0, NULL},
     {"last_numbers", "the integers at the end of an array, up to the capacity", 1, takes_part, last_numbers, "", "", 0,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/host/host_calls.h"
+
 typedef struct candidate {
   uint64_t key;
   uint32_t place;
@@ -97,5 +99,47 @@ HOIST_INTERNAL int hoist_choose_largest(hoist_host_call* call) {
   for (size_t row = 0; row < rows; ++row, places += k)
     (are_many ? choose_by_bytes : choose_by_heap)(keys, row * n, n, k, room, places);
   free(room);
+  return HOIST_HOST_OK;
+}
+
+/* ---- strings ---- */
+
+typedef struct ranked_string {
+  const hoist_string_entry* entry;
+  uint64_t place;
+} ranked_string;
+
+HOIST_INTERNAL int hoist_takes_ranks(const hoist_host_call* call) {
+  return hoist_array_is(&call->inputs[0], HOIST_HOST_STRING, call->output->elements) &&
+         hoist_array_is(call->output, HOIST_HOST_I64, call->output->elements);
+}
+
+static int compare_strings(const void* left, const void* right) {
+  const hoist_string_entry *a = ((const ranked_string*)left)->entry, *b = ((const ranked_string*)right)->entry;
+  const int way = memcmp(a->data, b->data, a->length < b->length ? a->length : b->length);
+  return way ? way : (a->length > b->length) - (a->length < b->length);
+}
+
+HOIST_INTERNAL int hoist_rank_strings(hoist_host_call* call) {
+  const uint64_t n = call->output->elements;
+  int64_t* ranks = call->output->data;
+  if (!n) return HOIST_HOST_OK;
+  ranked_string* strings = malloc((size_t)n * sizeof *strings);
+  if (!strings) return hoist_host_no_memory(call);
+  for (uint64_t i = 0; i < n; ++i) {
+    strings[i].entry = hoist_string_at(call, 0, i);
+    strings[i].place = i;
+    if (!strings[i].entry) {
+      free(strings);
+      return HOIST_HOST_BAD_VALUE;
+    }
+  }
+  qsort(strings, (size_t)n, sizeof *strings, compare_strings);
+  int64_t rank = 0;
+  for (uint64_t i = 0; i < n; ++i) {
+    if (i && compare_strings(&strings[i - 1], &strings[i]) != 0) ++rank;
+    ranks[strings[i].place] = rank;
+  }
+  free(strings);
   return HOIST_HOST_OK;
 }

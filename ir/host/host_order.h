@@ -1,4 +1,4 @@
-/* Elements in order: the first elements of a row (TopK, Unique). */
+/* Elements in order: the first elements of a row (TopK, Unique), and strings (Unique). */
 #ifndef HOIST_HOST_ORDER_H
 #define HOIST_HOST_ORDER_H
 
@@ -12,6 +12,11 @@ extern "C" {
  * the largest first, and of equal ones the first. */
 HOIST_INTERNAL int hoist_takes_keys(const hoist_host_call* call);
 HOIST_INTERNAL int hoist_choose_largest(hoist_host_call* call);
+
+/* Input: strings. Output: as many i64, the number of different strings before each in the order of their bytes, which
+ * is that of their characters. */
+HOIST_INTERNAL int hoist_takes_ranks(const hoist_host_call* call);
+HOIST_INTERNAL int hoist_rank_strings(hoist_host_call* call);
 
 #ifdef __cplusplus
 }

@@ -196,6 +196,15 @@ TEST(HostOperators, StringsAreJoinedElementByElement) {
   EXPECT_EQ(texts(*joined), (Texts{"", "a", "\xc3\x84", std::string("\0b", 2), "xy"}));
 }
 
+TEST(HostOperators, RanksOfStringsCountThoseThatDiffer) {
+  const auto ranks = evaluate_host_call("string_ranks", {words({"b", "", "ab", "\xc3\x84", "b", "a"})},
+                                        array_type({Nat(6)}, scalar_type(Scalar::i64)));
+  ASSERT_OK(ranks);
+  EXPECT_EQ(ranks->as_integers(), (std::vector<int64_t>{3, 0, 2, 4, 3, 1}));
+  EXPECT_THAT(host_call_problem("string_ranks", {strings({2})}, array_type({Nat(3)}, scalar_type(Scalar::i64))),
+              HasSubstr("does not"));
+}
+
 TEST(HostOperators, LettersChangeByUnicodeAndOtherBytesStay) {
   EXPECT_EQ(mapped("string_lower", {"", "MonDay 1", "\xc3\x84PFEL", "\xce\xa9", "A\xff\xc3"}),
             (Texts{"", "monday 1", "\xc3\xa4pfel", "\xcf\x89", "a\xff\xc3"}));

@@ -247,6 +247,14 @@ Result<Expr> order_of(Expr row, Expr keys, int64_t n, const Before& before, bool
   return at_position(0, places);
 }
 
+// Kernels have no order of strings, so they compare ranks.
+Result<Expr> with_order(Expr x) {
+  if (element_of(x) != Scalar::string) return x;
+  HOIST_TRY(const Expr ranks,
+            host("string_ranks", {flatten(x)}, array_type(product(extents(x)), scalar_type(Scalar::i64))));
+  return reshape(ranks, extents(x));
+}
+
 // Equal elements are adjacent after sorting, the first of them first. NaNs are equal, as in numpy.
 Lowered unique(const OperatorContext& c, bool on_host) {
   Expr x = c.inputs[0];
@@ -265,8 +273,9 @@ Lowered unique(const OperatorContext& c, bool on_host) {
     if (i != axis) first_axis.push_back(i);
   }
   const int64_t width = product(extents(x)) / n;
-  if (on_host && (width > 1 || element_of(x) == Scalar::string)) return std::vector<Expr>();
-  const Expr slices = reshape(permute(first_axis, x), {n, width});
+  if (on_host && width > 1) return std::vector<Expr>();
+  HOIST_TRY(const Expr compared, with_order(x));
+  const Expr slices = reshape(permute(first_axis, compared), {n, width});
   const Before before = [&](const std::vector<Expr>& row, Expr a, Expr b) {
     return (compared_slices(row[0], a, b) < 0.0).e;
   };

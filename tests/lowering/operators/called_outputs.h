@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,18 @@ inline std::vector<Tensor> outputs_of_calls(const std::vector<Tensor>& inputs, c
 inline NamedCall call_named(const std::string& operation, const std::vector<std::string>& inputs,
                             const std::vector<std::string>& outputs, Attributes attributes = {}) {
   return {outputs[0] + "_layer", operation, "", std::move(attributes), inputs, outputs};
+}
+
+inline Tensor whole(std::vector<int64_t> shape, const std::vector<double>& values) {
+  return Tensor::of(Scalar::f32, std::move(shape), values);
+}
+
+// Few distinct values, so that many are equal.
+inline Tensor drawn_numbers(std::vector<int64_t> shape, uint64_t seed, uint64_t different = 7) {
+  std::mt19937_64 random(seed);
+  std::vector<double> values;
+  for (int64_t i = 0; i < element_count(shape); ++i) values.push_back(static_cast<double>(random() % different) - 2);
+  return whole(std::move(shape), values);
 }
 
 }  // namespace hoist

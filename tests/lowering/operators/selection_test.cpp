@@ -16,18 +16,6 @@ namespace hoist::selection_test {
 
 using testing::HasSubstr;
 
-Tensor whole(std::vector<int64_t> shape, const std::vector<double>& values) {
-  return Tensor::of(Scalar::f32, std::move(shape), values);
-}
-
-// Few distinct values, so that many are equal.
-Tensor drawn_numbers(std::vector<int64_t> shape, uint64_t seed, uint64_t different = 7) {
-  std::mt19937_64 random(seed);
-  std::vector<double> values;
-  for (int64_t i = 0; i < element_count(shape); ++i) values.push_back(static_cast<double>(random() % different) - 2);
-  return whole(std::move(shape), values);
-}
-
 TEST(Selection, NonZeroGivesPositions) {
   const auto places = [](const Tensor& x) {
     return outputs_of_calls({x}, {call_named("NonZero", {"x0"}, {"y"})}, {"y"})[0];
@@ -298,56 +286,6 @@ TEST(Selection, ManyLargestAreThoseOfAStableSort) {
       }
     }
   }
-}
-
-struct Distinct {
-  std::vector<double> values;
-  std::vector<int64_t> firsts, inverse, counts;
-};
-
-Distinct distinct_numbers(const Tensor& x, bool sorted) {
-  Distinct out;
-  for (int64_t i = 0; i < x.size(); ++i) {
-    if (std::find(out.values.begin(), out.values.end(), x.float_at(i)) == out.values.end())
-      out.values.push_back(x.float_at(i));
-  }
-  if (sorted) std::sort(out.values.begin(), out.values.end());
-  out.firsts.assign(out.values.size(), -1);
-  out.counts.assign(out.values.size(), 0);
-  for (int64_t i = 0; i < x.size(); ++i) {
-    const auto at =
-        static_cast<size_t>(std::find(out.values.begin(), out.values.end(), x.float_at(i)) - out.values.begin());
-    out.inverse.push_back(static_cast<int64_t>(at));
-    if (out.counts[at]++ == 0) out.firsts[at] = i;
-  }
-  return out;
-}
-
-TEST(Selection, UniqueGivesWhatDiffers) {
-  for (const int64_t n : {1, 10, 64, 90}) {
-    for (const bool sorted : {true, false}) {
-      const Tensor x = drawn_numbers({n}, static_cast<uint64_t>(n) + 7, 20);
-      const Distinct wanted = distinct_numbers(x, sorted);
-      const std::vector<Tensor> found =
-          outputs_of_calls({x},
-                           {call_named("Unique", {"x0"}, {"y", "firsts", "inverse", "counts"},
-                                       {{"sorted", static_cast<int64_t>(sorted)}})},
-                           {"y", "firsts", "inverse", "counts"});
-      const auto count = static_cast<int64_t>(wanted.values.size());
-      EXPECT_EQ(found[0], whole({count}, wanted.values)) << n;
-      EXPECT_EQ(found[1].as_integers(), wanted.firsts) << n;
-      EXPECT_EQ(found[2].as_integers(), wanted.inverse) << n;
-      EXPECT_EQ(found[3].as_integers(), wanted.counts) << n;
-    }
-  }
-}
-
-TEST(Selection, UniqueOfSlicesComparesThemElementByElement) {
-  const Tensor x = whole({4, 2}, {2, 1, 1, 9, 2, 1, 1, 3});
-  const auto found = outputs_of_calls(
-      {x}, {call_named("Unique", {"x0"}, {"y", "", "", "counts"}, {{"axis", int64_t{0}}})}, {"y", "counts"});
-  EXPECT_EQ(show(found[0]), "[3][2] 1 3 1 9 2 1");
-  EXPECT_EQ(show(found[1]), "[3] 1 1 2");
 }
 
 // As described by ONNX, one box at a time.
