@@ -85,6 +85,18 @@ TEST(LinearTime, ChainsOfEveryFamilyAreLoweredInLinearTime) {
   }
 }
 
+// For a model and one of four times as many layers. Other programs on the machine slow some measurements down.
+void expect_linear(const NamedModel& once, const NamedModel& four) {
+  constexpr int attempts = 3;
+  double of_once = 0, of_four = 0;
+  for (int i = 0; i < attempts; ++i) {
+    lowered(once, of_once);
+    lowered(four, of_four);
+    if (of_four < 6 * of_once + 0.5) return;
+  }
+  ADD_FAILURE() << of_four << " s for four times the layers of " << of_once << " s";
+}
+
 // Passes that search the program for each definition take a time that grows with its square, which short chains do not
 // show. Each link: a layer or two of about the same work.
 TEST(LinearTime, PassesThatAddDefinitionsTakeLinearTime) {
@@ -131,13 +143,10 @@ TEST(LinearTime, PassesThatAddDefinitionsTakeLinearTime) {
       {"bodies", conditional}, {"quantisation", quantised}, {"sorting", sorted}};
   for (const auto& [name, chain_of_length] : families) {
     SCOPED_TRACE(name);
-    double once = 0, four = 0;
-    for (auto [count, seconds] : {std::pair(500, &once), std::pair(2000, &four)}) {
-      NamedModel chained = chain_of_length(count);
-      chained.outputs = {{value(count), Scalar::f32, {}}};
-      lowered(chained, *seconds);
-    }
-    EXPECT_LT(four, 6 * once + 0.5) << "linear in layers, with room for a busy machine";
+    NamedModel once = chain_of_length(500), four = chain_of_length(2000);
+    once.outputs = {{value(500), Scalar::f32, {}}};
+    four.outputs = {{value(2000), Scalar::f32, {}}};
+    expect_linear(once, four);
   }
 }
 
@@ -307,10 +316,7 @@ TEST(LinearTime, ModelsOfEveryShapeAreLoweredInLinearTime) {
   for (const Family& family : families()) {
     for (const auto& grown : {grown_chain, grown_ladder, grown_diamonds, grown_fan}) {
       SCOPED_TRACE(family.name);
-      double once = 0, four = 0;
-      lowered(grown(family, 40), once);
-      lowered(grown(family, 160), four);
-      EXPECT_LT(four, 6 * once + 0.5) << "linear in layers, with room for a busy machine";
+      expect_linear(grown(family, 40), grown(family, 160));
     }
   }
 }
