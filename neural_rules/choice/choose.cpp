@@ -492,12 +492,7 @@ class Chooser {
     verifier_->points[0].chosen = true;
     Choosing out;
     out.study = described(0);
-    const char* reached = verifier_->points[0].verified ? "a model under rules" : "the unchanged model";
-    const std::string reason =
-        lacks_time_ ? fmt::format("the time is too short for a model under rules, since each takes {:.0f} s here",
-                                  reference_seconds_)
-                    : fmt::format("the time was over before {} was verified", reached);
-    out.study.notes = {fmt::format("the model stays unchanged: {}; give more --time, or fewer samples", reason)};
+    out.study.notes = {unchanged_note(verifier_->points[0].verified, lacks_time_ ? reference_seconds_ : 0)};
     out.study.summary = "nothing changed: the time was not enough to measure a rule";
     if (!verifier_->points[0].verified) out.study.confidence = "met without a run, since nothing is changed";
     out.reference_outputs = out.chosen_outputs = verifier_->digests[0];

@@ -76,4 +76,12 @@ Study describe_study(const ChoiceFindings& findings, size_t chosen) {
   return study;
 }
 
+std::string unchanged_note(bool reference_is_verified, double seconds) {
+  const char* reached = reference_is_verified ? "a model under rules" : "the unchanged model";
+  const std::string reason =
+      seconds > 0 ? fmt::format("the time is too short for {}, since each takes {:.1f} s here", reached, seconds)
+                  : fmt::format("the time was over before {} was verified", reached);
+  return fmt::format("the model stays unchanged: {}; give more --time, or fewer samples", reason);
+}
+
 }  // namespace hoist

@@ -22,5 +22,8 @@ struct ChoiceFindings {
 
 /// The study without points that are only predicted; `chosen` is a point of the verifier.
 Study describe_study(const ChoiceFindings& findings, size_t chosen);
+/// The note of a choice without a verified model under rules. `seconds` is the time that each model takes if the limit
+/// is too short for one, and 0 if the limit ended first.
+std::string unchanged_note(bool reference_is_verified, double seconds);
 
 }  // namespace hoist
