@@ -4,8 +4,8 @@
 #include <set>
 
 #include "ir/properties/properties.h"
+#include "ir/target/machine.h"
 #include "lowering/cost/cache_sets.h"
-#include "lowering/cost/machine.h"
 #include "lowering/graph/program.h"
 #include "lowering/graph/steps.h"
 #include "lowering/layout/orders.h"

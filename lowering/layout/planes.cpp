@@ -5,7 +5,7 @@
 
 #include "ir/language/tensor.h"
 #include "ir/properties/properties.h"
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 #include "lowering/terms/terms.h"
 #include "lowering/tiling/contractions.h"
 

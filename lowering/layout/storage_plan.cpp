@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "ir/properties/properties.h"
+#include "ir/target/machine.h"
 #include "lowering/cost/cache_sets.h"
-#include "lowering/cost/machine.h"
 #include "lowering/graph/program.h"
 #include "lowering/layout/concatenations.h"
 #include "lowering/layout/constant_storage.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "ir/properties/properties.h"
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 #include "lowering/passes/rows.h"
 #include "lowering/rules/rules.h"
 #include "lowering/terms/materialised.h"

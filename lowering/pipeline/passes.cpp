@@ -7,7 +7,7 @@
 #include "ir/base/cancellation.h"
 #include "ir/base/stopwatch.h"
 #include "ir/program/sizes.h"
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 #include "lowering/fusion/grouping.h"
 #include "lowering/graph/copies.h"
 #include "lowering/graph/steps.h"

@@ -2,7 +2,7 @@
 // program.
 #include <algorithm>
 
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 #include "lowering/fusion/outline.h"
 #include "lowering/layout/orders.h"
 #include "lowering/plan/rows.h"

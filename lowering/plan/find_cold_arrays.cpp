@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 #include "lowering/plan/rows.h"
 
 namespace hoist {

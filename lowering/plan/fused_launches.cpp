@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ir/properties/properties.h"
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 #include "lowering/terms/terms.h"
 
 namespace hoist {

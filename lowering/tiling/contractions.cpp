@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/properties/properties.h"
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 
 namespace hoist {
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 #include "lowering/terms/terms.h"
 
 namespace hoist {

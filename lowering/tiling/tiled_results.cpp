@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/properties/properties.h"
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 #include "lowering/terms/arrangement.h"
 #include "lowering/terms/terms.h"
 #include "lowering/tiling/contractions.h"

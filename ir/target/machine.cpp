@@ -1,4 +1,4 @@
-#include "lowering/cost/machine.h"
+#include "ir/target/machine.h"
 
 namespace hoist {
 
