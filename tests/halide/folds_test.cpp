@@ -381,4 +381,34 @@ TEST(Folds, CoveredByABorder) {
   }
 }
 
+// A transposed convolution of stride 2: the lanes of a vector read other elements, or none. Halide makes two scalars a
+// ramp, whose second lane is a rounded sum.
+TEST(Folds, InVectorsOfTwoReadElementsOfTheirOwn) {
+  const Expr term = testing::parsed(R"(%x : [1][2][3][3]f32
+|> map2d (split 1 >> map (pad 0 1 (fill 0 [3])) >> join >> slice 0 5)
+|> map2d (pad 1 2 (fill 0 [3]))
+|> map3d (split 1 >> map (pad 0 1 0) >> join >> slice 0 5)
+|> map3d (pad 1 2 0)
+|> map (\a.
+    %w : [1][2][3][3]f32
+    |> map (\b.
+        a
+        |> map (slide 3 1)
+        |> map3d (slide 3 1)
+        |> transpose (1 3 0 2)
+        |> map2d (\c.
+            zip(transpose (1 2 0) c, transpose (1 2 0) b)
+            |> fold (\d (e, f).
+                zip(e, f)
+                |> fold (\g (h, i). zip(h, i) |> fold (\j (k, l). fma(k, l, j)) g) d) 0f32)))
+|> join
+|> map group(1) (split 6
+    >> map (map (split 6) >> transpose)
+    >> map group(0) (map group(2) (map unroll (split 2 >> map unroll (map vec (\a. a)) >> join)))
+    >> map (transpose >> map join)
+    >> join)
+|> split 1)");
+  EXPECT_EQ(check(term), "");
+}
+
 }  // namespace hoist::folds_test

@@ -61,6 +61,7 @@ MadePass index_bases(const PassInput& input);
 MadePass numbers_by_lanes(const PassInput& input);
 MadePass group_range(const PassInput& input);
 MadePass native_functions(const PassInput& input);
+MadePass float_lanes(const PassInput& input);
 MadePass stay_on_stack(const PassInput& input);
 
 }  // namespace hoist::emission
