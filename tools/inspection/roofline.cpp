@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "backends/bundle/bundle.h"
 #include "ir/base/stopwatch.h"
@@ -60,6 +61,13 @@ Result<Program> program_of_peaks() {
   return program;
 }
 
+// The smallest copy of at least this size, which uses the same level of memory; the largest copy if none is.
+auto copy_of(auto& peaks, int64_t bytes) {
+  const auto found =
+      std::find_if(peaks.copies.begin(), peaks.copies.end(), [&](const auto& copy) { return copy.bytes >= bytes; });
+  return found == peaks.copies.end() ? std::prev(found) : found;
+}
+
 }  // namespace
 
 Result<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
@@ -108,12 +116,8 @@ Result<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
 }
 
 Roof roof_of(const Peaks& peaks, const KernelWork& work) {
-  // The rate of the smallest copy of at least this size, which uses the same level of memory.
-  auto same =
-      std::find_if(peaks.copies.begin(), peaks.copies.end(), [&](const auto& c) { return c.bytes >= work.bytes; });
-  if (same == peaks.copies.end()) --same;
   Roof out{Bound::launch, peaks.launch};
-  const double memory = static_cast<double>(work.bytes) / same->rate;
+  const double memory = static_cast<double>(work.bytes) / copy_of(peaks, work.bytes)->rate;
   const double best = work.on_bytes ? std::max(peaks.operations, peaks.byte_operations) : peaks.operations;
   const double arithmetic = static_cast<double>(work.operations) / best;
   if (memory > out.seconds) out = {Bound::memory, memory};
@@ -134,8 +138,18 @@ std::string_view name_of(Bound bound) {
 }
 
 Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels) {
-  for (const TimedKernel& kernel : kernels) {
-    if (kernel.work.bytes > 0 && kernel.seconds > 0) peaks.launch = std::min(peaks.launch, kernel.seconds);
+  for (const auto& [name, layers, seconds, work] : kernels) {
+    if (work.bytes == 0 || !(seconds > 0)) continue;
+    peaks.launch = std::min(peaks.launch, seconds);
+    double& operations = work.on_bytes ? peaks.byte_operations : peaks.operations;
+    operations = std::max(operations, static_cast<double>(work.operations) / seconds);
+    const double rate = static_cast<double>(work.bytes) / seconds;
+    if (const auto copy = copy_of(peaks, work.bytes); rate > copy->rate) {
+      if (copy->bytes <= work.bytes)
+        copy->rate = rate;
+      else
+        peaks.copies.insert(copy, {work.bytes, rate});
+    }
   }
   return peaks;
 }

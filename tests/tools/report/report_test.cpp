@@ -317,6 +317,18 @@ TEST(Kernels, NoneIsQuickerThanTheDeviceAtItsBest) {
   EXPECT_EQ(peaks_along_with(peaks, {{"a", {"a"}, 6e-6, 10, 10}}).launch, 5e-6);
   EXPECT_EQ(peaks_along_with(peaks, {{"a", {"a"}, 6e-6, 10, 10}, {"b", {"b"}, 1e-6, 10, 10}}).launch, 1e-6);
   EXPECT_EQ(peaks_along_with(peaks, {{"of the host", {"c"}, 1e-7, 0, 0}}).launch, 5e-6);
+
+  const Peaks levels{4e11, {{1 << 16, 2e11}, {1 << 26, 2e10}}, 5e-6, 2e12};
+  const std::vector<TimedKernel> kernels = {{"products", {"p"}, 1e-3, {500'000'000, 1 << 10}},
+                                            {"in a cache", {"c"}, 1e-4, {1, 1 << 23}},
+                                            {"of bytes", {"b"}, 1e-4, {300'000'000, 1 << 10, true}},
+                                            {"beyond all", {"d"}, 1e-3, {1, 1 << 27}}};
+  const Peaks raised = peaks_along_with(levels, kernels);
+  for (const TimedKernel& kernel : kernels)
+    EXPECT_LE(roof_of(raised, kernel.work).seconds, kernel.seconds * (1 + 1e-12)) << kernel.name;
+  EXPECT_EQ(raised.operations, 5e11);
+  EXPECT_EQ(roof_of(raised, {1, 1 << 12}).seconds, 5e-6);
+  EXPECT_DOUBLE_EQ(roof_of(raised, {1, 1 << 22}).seconds, (1 << 22) / (8.388608e10));
 }
 
 TEST(Kernels, ProductsOfBytesHaveARoofOfTheirOwn) {
