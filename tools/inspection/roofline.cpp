@@ -138,19 +138,21 @@ std::string_view name_of(Bound bound) {
 }
 
 Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels) {
+  Peaks::Copy cached;  // a level between the last two copies
   for (const auto& [name, layers, seconds, work] : kernels) {
     if (work.bytes == 0 || !(seconds > 0)) continue;
     peaks.launch = std::min(peaks.launch, seconds);
     double& operations = work.on_bytes ? peaks.byte_operations : peaks.operations;
     operations = std::max(operations, static_cast<double>(work.operations) / seconds);
     const double rate = static_cast<double>(work.bytes) / seconds;
-    if (const auto copy = copy_of(peaks, work.bytes); rate > copy->rate) {
-      if (copy->bytes <= work.bytes)
-        copy->rate = rate;
-      else
-        peaks.copies.insert(copy, {work.bytes, rate});
-    }
+    const auto copy = copy_of(peaks, work.bytes);
+    if (!(rate > copy->rate)) continue;
+    if (std::next(copy) == peaks.copies.end() && work.bytes < copy->bytes)
+      cached = {std::max(cached.bytes, work.bytes), std::max(cached.rate, rate)};
+    else
+      copy->rate = rate;
   }
+  if (cached.bytes > 0) peaks.copies.insert(std::prev(peaks.copies.end()), cached);
   return peaks;
 }
 

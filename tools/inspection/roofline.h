@@ -58,7 +58,7 @@ struct TimedKernel {
 };
 
 /// The peaks of a device that has run these kernels in these times: higher where a kernel exceeds a peak, so that no
-/// kernel is above its roof. A rate of memory holds for arrays of up to the size of the kernel's.
+/// kernel is above its roof. Kernels that are faster than the largest copy, whose arrays are smaller, add one level.
 Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels);
 
 /// The work of a kernel. It counts as work on bytes if it reads two 8-bit arrays, values and weights.
