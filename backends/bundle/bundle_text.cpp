@@ -112,16 +112,19 @@ std::array<std::string, 3> group_indices(const PlanKernel& kernel) {
   return out;
 }
 
-// The number of loads that a work-item waits for the others. A work-item that leaves is missing in all later steps
-// (R3D-18 on two cores took twice the time), and one that waits keeps a core from the others if there are fewer cores
-// than work-items. Systems stop a thread for some milliseconds, in which a loop executes `shortest_wait` loads; in
-// addition a work-item may wait for half of the share of another one. 8 operations take as long as a load in kernels
-// that reach a third of a core's peak.
-constexpr int shortest_wait = 1 << 23;
+// The number of loads that a work-item waits for the others, besides `shortest_wait`. A work-item that leaves is
+// missing in all later steps: R3D-18 on two cores took twice the time. One that waits keeps a core from the others if
+// there are fewer cores than work-items: two on one core take 1.2 times the time, and 1.5 times if they always wait for
+// 2^23 loads. So the wait follows from the step: a work-item may wait for half of the share of another one, and 8
+// operations, or an element from memory, take as long as a load in kernels that reach a third of a core's peak.
+constexpr int shortest_wait = 1 << 20;
 
 int64_t loads_of_wait(const PlanKernel& kernel) {
   constexpr int64_t operations_per_load = 8, most = 1 << 29;
-  return std::min(kernel.operations / operations_per_load, most);
+  int64_t elements = 0;
+  for (const KernelParameter& parameter : kernel.parameters)
+    elements = std::max(elements, element_count(parameter.shape));
+  return std::min(kernel.operations / operations_per_load + elements, most);
 }
 
 // A kernel that runs the steps from `begin` to `end` of a launch. Arrays are pointers to void, which C converts to any
