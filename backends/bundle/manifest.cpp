@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle_text.h"
@@ -23,13 +25,6 @@ std::string key_of(std::string_view record, std::string_view field) {
     if (row.record == record && row.field == field) return std::string(row.key);
   }
   return std::string(field);
-}
-
-/// 64-bit hashes do not fit in the numbers of every JSON reader.
-std::string hexadecimal(uint64_t value) {
-  std::string out(16, '0');
-  for (size_t i = 16; i-- > 0; value >>= 4) out[i] = "0123456789abcdef"[value & 15];
-  return out;
 }
 
 // A type for each kind of plan_fields.h. json() of a kind and a value is the value for readers: names instead of
@@ -135,8 +130,9 @@ OrderedJson section_json(const std::pair<size_t, size_t>& section) {
 
 std::string manifest_text(const Plan& plan, const SectionedText& kernels, const SectionedText& expressions,
                           const std::vector<ListedPlan>& listed) {
+  // 64-bit hashes do not fit in the numbers of every JSON reader.
   OrderedJson out = {{"format", HOIST_FORMAT_VERSION},
-                     {"model", {{"name", plan.model_name}, {"hash", hexadecimal(plan.model_hash)}}},
+                     {"model", {{"name", plan.model_name}, {"hash", fmt::format("{:016x}", plan.model_hash)}}},
                      {"options", plan.options},
                      {"profile", plan.profile},
                      {"preamble_bytes", plan.preamble.size()},

@@ -6,7 +6,7 @@
  *   L(kind, name, number)  a list: a 4-byte number, then the elements
  *   S(kind, bytes)         fields whose form depends on others, of at least this number of bytes; each has a
  *                          function for the kind
- * A change of a row or of a kind needs a higher HOIST_FORMAT_VERSION. */
+ * A change of the bytes or of their meaning needs a higher HOIST_FORMAT_VERSION. */
 #ifndef HOIST_PLAN_FIELDS_H
 #define HOIST_PLAN_FIELDS_H
 

@@ -27,7 +27,7 @@ HOIST_INTERNAL void hoist_check_extent(hoist_cursor* c, hoist_plan_extent* exten
   if (extent->output >= plan->model_output_count ||
       extent->dimension >= plan->arrays[plan->outputs[extent->output]].rank) {
     hoist_bad_bytes(c, "an extent of a dimension beyond the output's rank");
-  } else if (extent->count < plan->model_output_count || extent->count >= plan->output_count) {
+  } else if (extent->count < plan->model_output_count) {
     hoist_bad_bytes(c, "an extent of a missing output");
   } else {
     const hoist_plan_array* count = &plan->arrays[plan->outputs[extent->count]];
