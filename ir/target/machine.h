@@ -18,7 +18,7 @@ bool runs_on_host(const Profile& profile);
 bool has_load_costs(const Profile& profile);
 /// True if f16 is only a storage format, whose operands are no slower to read as f32.
 bool widens_halves(const Profile& profile);
-/// True if an exponential takes longer than two loads, so that exponentials are materialised.
+/// True if an exponential takes longer than a load, so that exponentials with two uses are materialised.
 bool materialises_exponentials(const Profile& profile);
 /// The number of independent reductions that use the whole device.
 int64_t parallel_reductions(const Profile& profile);

@@ -49,7 +49,7 @@ void fold_subterm(Program& program, Definition& definition, const Path& place, c
 /// pass.
 void merge_into(Program& program, const std::string& pass, const Definition& producer, Definition& consumer);
 /// The consumer reads the original instead of a copy of it; `first` defines the original, null for an input or a
-/// constant. Records "drop-copies".
+/// constant. A copy of a constant gives its layers to the evaluated ones. Records "drop-copies".
 void read_instead(Program& program, Definition& copy, const std::string& original, Definition* first,
                   Definition& consumer);
 /// Replaces the definition of an 8-bit value and its producers by a look-up table; false if that is impossible.

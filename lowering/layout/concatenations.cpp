@@ -102,7 +102,7 @@ class Concatenations {
     std::string value;
     int64_t dimension = 0;
     bool is_free = false;                                  // no output, and no array of the host
-    std::vector<std::string> parts;                        // parts of inner concatenations instead of these
+    std::vector<std::string> parts;                        // flat: inner concatenations are replaced
     std::vector<std::pair<std::string, size_t>> operands;  // each with its number of parts
     const Whole* around = nullptr;  // the concatenation in whose array it is; null: it has an array
     size_t first = 0;               // its first part in `around`

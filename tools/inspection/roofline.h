@@ -58,7 +58,8 @@ struct TimedKernel {
 };
 
 /// The peaks of a device that has run these kernels in these times: higher where a kernel exceeds a peak, so that no
-/// kernel is above its roof. Kernels that are faster than the largest copy, whose arrays are smaller, add one level.
+/// kernel is above its roof. Kernels with smaller arrays that exceed the rate of the largest copy add one level of
+/// memory.
 Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels);
 
 /// The work of a kernel. It counts as work on bytes if it reads two 8-bit arrays, values and weights.

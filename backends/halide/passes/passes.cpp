@@ -48,7 +48,7 @@ constexpr LoweringPass table[] = {
     {"numbers-by-lanes", "prints vector constants of different widths differently", in_opencl, numbers_by_lanes},
     {"group-range", "merges the loops over groups into one loop over a range", in_native_code, group_range},
     {"native-functions", "replaces calls of preamble functions by Halide terms", in_native_code, native_functions},
-    {"float-lanes", "keeps vectors of two floats that Halide makes sums", always, float_lanes},
+    {"float-lanes", "restores vectors of two floats that Halide has made ramps", always, float_lanes},
     {"stay-on-stack", "keeps large private arrays on the stack", in_native_code, stay_on_stack},
 };
 // clang-format on

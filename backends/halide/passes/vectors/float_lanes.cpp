@@ -1,5 +1,6 @@
-// Restores vectors of two floats that Halide's simplifier has made a ramp. It turns any concatenation of the scalars a
-// and b into the lanes a and a + (b - a); floats round that sum, so that a kernel differs from its term.
+// Restores vectors of two floats that Halide's simplifier has made a ramp. The simplifier turns any concatenation
+// of the scalars a and b into the lanes a and a + (b - a); floats round that sum, so that a kernel differs from its
+// term.
 #include "backends/halide/passes/mutators.h"
 #include "backends/halide/passes/passes.h"
 
