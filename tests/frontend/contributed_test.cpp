@@ -126,13 +126,16 @@ TEST(Contributed, WhatComesLaterIsLeftOutHoweverLargeItsScore) {
 
 // Two queries share their only key; the third and the fourth attend to the keys of an earlier call, too.
 TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
-  const auto outputs = [](int64_t window) {
+  const auto outputs = [](int64_t window, bool total_is_input = false) {
     onnx::ModelProto model = empty_model(17);
     add_input(model, "q", {"1", "2", "2"});
     for (const char* name : {"k", "v"}) add_input(model, name, {"1", "2", "1"});
     for (const char* name : {"past_k", "past_v"}) add_input(model, name, {"1", "1", "1", "1"});
     add_input(model, "last", {"1"}, onnx::TensorProto::INT32);
-    *model.mutable_graph()->add_initializer() = integer_tensor("total", {3});
+    if (total_is_input)
+      add_input(model, "total", {}, onnx::TensorProto::INT32);
+    else
+      *model.mutable_graph()->add_initializer() = integer_tensor("total", {3});
     onnx::NodeProto& node = add_contributed(
         model, "GroupQueryAttention", {"q", "k", "v", "past_k", "past_v", "last", "total"}, {"y", "all_k", "all_v"});
     for (const auto& [name, value] : std::vector<std::pair<const char*, int64_t>>{
@@ -149,10 +152,11 @@ TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
     const auto floats = [](std::vector<int64_t> shape, const std::vector<double>& values) {
       return Tensor::of(Scalar::f32, std::move(shape), values);
     };
-    auto found =
-        program_outputs(*program, {floats({1, 2, 2}, {0, 0, 0, 0}), floats({1, 2, 1}, {1, 2}),
-                                   floats({1, 2, 1}, {4, 8}), floats({1, 1, 1, 1}, {3}), floats({1, 1, 1, 1}, {2}),
-                                   Tensor::of(Scalar::i32, {1}, std::vector<int>{2})});
+    std::vector<Tensor> inputs = {floats({1, 2, 2}, {0, 0, 0, 0}), floats({1, 2, 1}, {1, 2}),
+                                  floats({1, 2, 1}, {4, 8}),       floats({1, 1, 1, 1}, {3}),
+                                  floats({1, 1, 1, 1}, {2}),       Tensor::of(Scalar::i32, {1}, std::vector<int>{2})};
+    if (total_is_input) inputs.push_back(Tensor::of(Scalar::i32, {}, std::vector<int>{3}));
+    auto found = program_outputs(*program, inputs);
     EXPECT_TRUE(found.ok()) << found.errors()[0].text();
     return *found;
   };
@@ -163,6 +167,9 @@ TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
               testing::Each(testing::DoubleNear(14.0 / 3, 1e-6)));
   EXPECT_EQ(all[1].float_at(0), 2);
   EXPECT_EQ(all[1].float_at(2), 8);
+  const std::vector<Tensor> by_data = outputs(-1, true);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(by_data[0].float_at(i), all[0].float_at(i));
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(by_data[1].float_at(i), all[1].float_at(i));
   const std::vector<Tensor> near = outputs(2);
   EXPECT_EQ(near[0].float_at(0), 3);
   EXPECT_EQ(near[0].float_at(2), 6);

@@ -201,12 +201,14 @@ bool write_grouped_rotation(Writer& w, GroupedHeads heads, int64_t columns) {
 
 void write_appended_rows(Writer& w) {
   if (w.given(3)) {
-    // Capacity for at least as many rows as the longest element has.
+    // Capacity for at least as many rows as the longest element has, which are at most all earlier rows and this
+    // call's: that bounds the dimension where `total` is an input of the model.
     w.constant("sides", {2});
+    w.constant("nothing_before", {0});
     w.add(
         "past_length = Shape <start = 2, end = 3> (past_key) total_list = Reshape (total, list) "
-        "wanted = Cast <to = 7> (total_list) room = Max (past_length, wanted) missing = Sub (room, past_length) "
-        "nothing_before = Sub (missing, missing) pads = Concat <axis = 0> (nothing_before, missing) "
+        "wanted = Cast <to = 7> (total_list) room = Max (past_length, wanted) lacking = Sub (room, past_length) "
+        "missing = Min (lacking, length) pads = Concat <axis = 0> (nothing_before, missing) "
         "past_k = Pad (past_key, pads, , sides) past_v = Pad (past_value, pads, , sides) "
         "k_all = TensorScatter <axis = 2> (past_k, k_heads, first) v_all = TensorScatter <axis = 2> (past_v, v_heads, "
         "first)");

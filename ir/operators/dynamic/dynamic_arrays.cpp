@@ -54,15 +54,14 @@ std::string range_of(ExtentComposer& c, const ShapeValue& start, int64_t step, i
   return all;
 }
 
-namespace {
-
-// Reshapes a list to lie along one dimension of an array, with trailing dimensions of extent 1.
 std::string along(ExtentComposer& c, const std::string& list, size_t dimensions_after) {
   if (dimensions_after == 0) return list;
   std::vector<int64_t> axes;
   for (size_t i = 1; i <= dimensions_after; ++i) axes.push_back(static_cast<int64_t>(i));
   return call(c, "Unsqueeze", {list}, {{"axes", axes}});
 }
+
+namespace {
 
 // The mask of valid elements along these dimensions, in a shape that broadcasts to the array's; "" if all are valid.
 std::string counting_elements(ExtentComposer& c, const DynamicArray& x, const std::set<int64_t>& dimensions) {

@@ -53,6 +53,8 @@ std::string counting_up(ExtentComposer& c, int64_t count);
 ShapeValue range_length(ExtentComposer& c, const ShapeValue& start, const ShapeValue& end, int64_t step);
 /// The first `count` numbers of such a range, as i64.
 std::string range_of(ExtentComposer& c, const ShapeValue& start, int64_t step, int64_t count);
+/// A list along one dimension of an array, with trailing dimensions of extent 1.
+std::string along(ExtentComposer& c, const std::string& list, size_t dimensions_after);
 /// The array with `filler` in place of the elements that are invalid along these dimensions.
 std::string filled(ExtentComposer& c, const DynamicArray& x, const std::set<int64_t>& dimensions,
                    const std::string& filler);

@@ -165,50 +165,96 @@ Done joined_call(ExtentComposer& c) {
   return true;
 }
 
+// The positions in an array of n elements that the given positions read in a mode of Pad; positions may be negative.
+std::string padding_places(ExtentComposer& c, const std::string& mode, const std::string& places, const ShapeValue& n) {
+  const ShapeValue last = greatest(c, difference(c, n, exactly(1)), exactly(0));
+  if (mode == "wrap") return call(c, "Mod", {places, scalar_value(c, greatest(c, n, exactly(1)))});
+  if (mode == "reflect") {  // periodic; one period runs to the last element and back
+    const std::string period = scalar_value(c, greatest(c, product(c, last, exactly(2)), exactly(1)));
+    const std::string place = call(c, "Mod", {places, period});
+    // The smaller one is at most the last position; index ranges follow each of the two alone.
+    const std::string nearer = call(c, "Min", {place, call(c, "Sub", {period, place})});
+    return call(c, "Min", {nearer, scalar_value(c, last)});
+  }
+  return call(c, "Min", {call(c, "Max", {places, constant_number(c, Scalar::i64, 0)}), scalar_value(c, last)});
+}
+
+// Pads along one dimension by amounts that the data determine; negative amounts crop first. An array without elements
+// has no element to read; then all elements are the filler.
+DynamicArray padded_by_data(ExtentComposer& c, DynamicArray x, size_t axis, const ShapeValue& before,
+                            const ShapeValue& after, const std::string& mode, const std::string& filler) {
+  const ShapeValue none = exactly(0);
+  const ShapeValue end = greatest(c, sum(c, x.extents[axis], least(c, after, none)), none);
+  x = sliced(c, x, axis, greatest(c, difference(c, none, before), none), end, 1);
+  const ShapeValue n = x.extents[axis], front = greatest(c, before, none);
+  const ShapeValue extent = sum(c, sum(c, n, front), greatest(c, after, none));
+  const Shape room = room_of(c, x.value);
+  if (room[axis] == 0) {
+    Shape bounds = room;
+    bounds[axis] = extent.high;
+    x.value = call(c, "Expand", {filler}, {{"shape", bounds}});
+    x.extents[axis] = extent;
+    return x;
+  }
+  const std::string places = call(c, "Sub", {counting_up(c, extent.high), scalar_value(c, front)});
+  DynamicArray out = taken_along(c, x, axis, padding_places(c, mode, places, n), extent);
+  if (mode != "constant") return out;
+  const std::string inside = call(c, "And",
+                                  {call(c, "GreaterOrEqual", {places, constant_number(c, Scalar::i64, 0)}),
+                                   call(c, "Less", {places, scalar_value(c, n)})});
+  out.value = call(c, "Where", {along(c, inside, room.size() - 1 - axis), out.value, filler});
+  return out;
+}
+
 Done padded_call(ExtentComposer& c) {
-  if (!reads_dynamic(c)) return false;
-  const DynamicArray x = operand(c, 0);
-  const auto amounts = known_list(c, c.call(), "pads", 1);
+  HOIST_TRY(const auto amounts, deciding_numbers(c, "pads", 1));
+  if (!amounts || (!reads_dynamic(c) && are_all_known(*amounts))) return false;
   const auto axes = known_list(c, c.call(), "axes", 3);
-  if (!amounts || (c.has(3) && !axes)) return false;
-  const size_t named = axes ? axes->size() : x.extents.size();
+  if (c.has(3) && !axes) return false;
+  DynamicArray out = operand(c, 0);
+  const size_t named = axes ? axes->size() : out.extents.size();
   if (amounts->size() != 2 * named) return false;
-  const auto mode = c.call().attributes.find("mode");
-  const auto* text = mode == c.call().attributes.end() ? nullptr : std::get_if<std::string>(&mode->second);
-  const bool constant = text == nullptr || *text == "constant";
-  DynamicArray out = x;
+  const auto attribute = c.call().attributes.find("mode");
+  const auto* text = attribute == c.call().attributes.end() ? nullptr : std::get_if<std::string>(&attribute->second);
+  const std::string mode = text == nullptr ? "constant" : *text;
+  const bool has_filler = c.has(2);
+  const auto filler = [&] {
+    return has_filler ? call(c, "Reshape", {input_name(c, 2)}, {{"shape", Shape{1}}})
+                      : constant_number(c, scalar_of(c, out.value), 0);
+  };
+  // Amounts that are known, at least at the front, are a Pad of the arrays at capacity.
+  Shape fixed(2 * out.extents.size(), 0);
   std::set<int64_t> behind;
   for (size_t i = 0; i < named; ++i) {
     HOIST_TRY(const int64_t axis,
-              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(x.extents.size())));
-    const int64_t before = (*amounts)[i], after = (*amounts)[i + named];
-    ShapeValue& extent = out.extents[static_cast<size_t>(axis)];
-    if (before == 0 && after == 0) continue;
-    if (extent.is_known()) {
-      extent = exactly(std::max<int64_t>(extent.low + before + after, 0));
+              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(out.extents.size())));
+    const auto d = static_cast<size_t>(axis);
+    const ShapeValue &before = (*amounts)[i], &after = (*amounts)[i + named];
+    ShapeValue& extent = out.extents[d];
+    if (before == exactly(0) && after == exactly(0)) continue;
+    const bool all_known = extent.is_known() && before.is_known() && after.is_known();
+    if (!all_known && (mode != "constant" || !before.is_known() || before.low < 0 || after.low < 0)) {
+      out = padded_by_data(c, out, d, before, after, mode, filler());
       continue;
     }
-    if (!constant || before < 0 || after < 0) return false;
-    extent = sum(c, extent, exactly(before));
-    if (after > 0) behind.insert(axis);
+    if (!extent.is_known() && after.high > 0) behind.insert(axis);
+    fixed[d] = before.low;
+    fixed[d + out.extents.size()] = after.high;
   }
-  std::vector<std::string> inputs = {x.value};
-  const bool has_filler = c.has(2);
-  if (has_filler) inputs = {x.value, "", input_name(c, 2)};
   Attributes attributes = attributes_without(c, {"pads", "axes"});
-  attributes["pads"] = *amounts;
-  if (axes) attributes["axes"] = *axes;
-  out.value = call(c, "Pad", inputs, attributes);
-  if (!behind.empty()) {
-    const std::string filler = has_filler ? call(c, "Reshape", {input_name(c, 2)}, {{"shape", Shape{1}}})
-                                          : constant_number(c, scalar_of(c, x.value), 0);
-    out.value = filled(c, out, behind, filler);
-  }
+  attributes["pads"] = fixed;
+  std::vector<std::string> inputs = {out.value};
+  if (has_filler) inputs = {out.value, "", input_name(c, 2)};
+  if (std::any_of(fixed.begin(), fixed.end(), [](int64_t n) { return n != 0; }))
+    out.value = call(c, "Pad", inputs, attributes);
+  for (size_t d = 0; d < out.extents.size(); ++d) out.extents[d] = sum(c, out.extents[d], exactly(fixed[d]));
+  if (!behind.empty()) out.value = filled(c, out, behind, filler());
   for (size_t i = 0; i < named; ++i) {
     HOIST_TRY(const int64_t axis,
-              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(x.extents.size())));
-    ShapeValue& extent = out.extents[static_cast<size_t>(axis)];
-    if (!extent.is_known()) extent = sum(c, extent, exactly((*amounts)[i + named]));
+              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(out.extents.size())));
+    const auto d = static_cast<size_t>(axis);
+    if (fixed[d + out.extents.size()] != 0)
+      out.extents[d] = greatest(c, sum(c, out.extents[d], (*amounts)[i + named]), exactly(0));
   }
   HOIST_TRY_VOID(check_capacity(out.extents));
   c.give(0, out.value, out.extents);
@@ -331,6 +377,26 @@ Done scattered_rows_call(ExtentComposer& c) {
   return true;
 }
 
+// Rows beyond the extent of the cache are written to unused capacity. A circular cache wraps at its extent.
+Done scattered_cache_call(ExtentComposer& c) {
+  if (!reads_dynamic(c)) return false;
+  const DynamicArray cache = operand(c, 0), update = operand(c, 1);
+  HOIST_TRY(const int64_t axis, axis_of(c, "axis", -2, cache.extents.size()));
+  const auto d = static_cast<size_t>(axis);
+  const auto mode = c.call().attributes.find("mode");
+  const bool wraps = mode != c.call().attributes.end() && std::get<std::string>(mode->second) == "circular";
+  if (update.extents.size() != cache.extents.size() || !update.extents[d].is_known() ||
+      (wraps && !cache.extents[d].is_known()))
+    return false;
+  Shape expected = room_of(c, cache.value);
+  expected[d] = update.extents[d].low;
+  if (room_of(c, update.value) != expected) return false;
+  std::vector<std::string> inputs = {cache.value, update.value};
+  if (c.has(2)) inputs.push_back(input_name(c, 2));
+  c.give(0, call(c, "TensorScatter", inputs, c.call().attributes), cache.extents);
+  return true;
+}
+
 constexpr auto rows_of_parts = std::to_array<ExtentMeaningRow>({
     {"Concat", joined_call},
     {"Gather", gathered_call},
@@ -341,6 +407,7 @@ constexpr auto rows_of_parts = std::to_array<ExtentMeaningRow>({
     {"ScatterND", scattered_rows_call},
     {"Slice", sliced_call},
     {"Split", split_call},
+    {"TensorScatter", scattered_cache_call},
 });
 
 }  // namespace

@@ -184,6 +184,24 @@ TEST(DynamicExtents, PartsAreCutAndJoined) {
   compare({mixed_numbers({4, 3}), 0, {gives_z("Pad", {"y"}, {{"pads", List{1, 0, 2, 1}}})}});
   compare(
       {mixed_numbers({4, 3}), 0, {gives_z("Pad", {"y"}, {{"pads", List{0, 1, 0, 1}}, {"mode", std::string("edge")}})}});
+  const auto padded = [](List pads, const std::string& mode) {
+    return gives_z("Pad", {"y"}, {{"pads", std::move(pads)}, {"mode", mode}});
+  };
+  compare({mixed_numbers({4, 3}), 0, {padded({-1, 0, 0, -1}, "constant")}, {"z"}, {}, {}, 1});
+  compare({mixed_numbers({4, 3}), 0, {padded({2, 0, 3, 1}, "edge")}, {"z"}, {}, {}, 1});
+  compare({mixed_numbers({4, 3}), 0, {padded({2, 0, 3, 1}, "wrap")}, {"z"}, {}, {}, 1});
+  compare({mixed_numbers({5, 3}), 0, {padded({2, 0, 1, 1}, "reflect")}, {"z"}, {}, {}, 3});
+  compare({mixed_numbers({1, 4, 3}),
+           1,
+           {gives_z("TensorScatter", {"y", "x2", "x3"})},
+           {"z"},
+           {mixed_numbers({1, 2, 3}), integers({1}, {1})},
+           {},
+           3});
+  compare({mixed_numbers({4, 5, 3}),
+           0,
+           {call_named("Slice", {"y"}, {"u"}, {{"starts", List{0}}, {"ends", List{2}}, {"axes", List{1}}}),
+            gives_z("TensorScatter", {"y", "u"}, {{"mode", std::string("circular")}})}});
   compare({mixed_numbers({4, 3}),
            0,
            {call_named("Split", {"y"}, {"z", "w"}, {{"axis", int64_t{1}}, {"split", List{1, 2}}})},
@@ -338,6 +356,14 @@ TEST(DynamicExtents, BoundedDataDecideThem) {
   for (const int64_t end : {-2, -1, 0, 3, 6, 9})
     compare_numbers(x, {end}, {gives_z("Slice", {"x0", "first", "s"})}, 0, {{"first", integers({1}, {1})}});
   compare_numbers(mixed_numbers({3, 2}), {2, 1}, {gives_z("Tile", {"x0", "s"})});
+  for (const List& pads : {List{0, 3}, List{2, 0}, List{-2, 9}, List{1, -1}})
+    compare_numbers(x, pads, {gives_z("Pad", {"x0", "s", "", "first"})}, 0, {{"first", integers({1}, {0})}});
+  for (const char* mode : {"edge", "reflect", "wrap"}) {
+    for (const List& pads : {List{0, 0, 3, 1}, List{2, 1, 0, 0}, List{1, -1, -2, 1}})
+      compare_numbers(x, pads, {gives_z("Pad", {"x0", "s"}, {{"mode", std::string(mode)}})});
+  }
+  compare_numbers(Tensor(Scalar::f32, {0, 2}), {0, 3}, {gives_z("Pad", {"x0", "s", "", "first"})}, 0,
+                  {{"first", integers({1}, {0})}});
   compare_numbers(mixed_numbers({1, 2}), {3, 2}, {gives_z("Expand", {"x0", "s"})});
 }
 
