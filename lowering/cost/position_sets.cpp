@@ -97,17 +97,33 @@ const std::map<AtomId, int64_t>& PositionSets::variables_of(AtomId id) {
   return variables_[id] = std::move(out);
 }
 
+std::map<AtomId, int64_t> PositionSets::bases_of(AtomId id) {
+  const Atom atom = indices_.atom(id);
+  std::map<AtomId, int64_t> out;
+  if (atom.kind == Atom::quotient || atom.kind == Atom::modulus) {
+    const std::vector<AtomId> under = sets_[static_cast<size_t>(of(atom.argument))];
+    const bool is_derived = std::any_of(under.begin(), under.end(),
+                                        [&](AtomId inner) { return indices_.atom(inner).kind != Atom::variable; });
+    if (is_derived) {
+      for (AtomId inner : under) out.merge(bases_of(inner));
+      return out;
+    }
+  }
+  out[id] = atom.high - atom.low + 1;
+  return out;
+}
+
 int64_t PositionSets::combinations(PositionSet set) {
   if (auto found = combinations_.find(set); found != combinations_.end()) return found->second;
   struct Group {
-    std::map<AtomId, int64_t> variables;
+    std::map<AtomId, int64_t> variables, bases;
     int64_t positions = 1;
   };
   std::vector<Group> groups;
   const std::vector<AtomId> atoms = sets_[static_cast<size_t>(set)];
   for (AtomId id : atoms) {
     const Atom atom = indices_.atom(id);
-    Group joined{variables_of(id), atom.high - atom.low + 1};
+    Group joined{variables_of(id), bases_of(id), atom.high - atom.low + 1};
     std::vector<Group> others;
     for (Group& group : groups) {
       const bool meet = std::any_of(group.variables.begin(), group.variables.end(),
@@ -118,17 +134,20 @@ int64_t PositionSets::combinations(PositionSet set) {
       }
       for (const auto& [variable, values] : group.variables)
         joined.variables[variable] = std::max(joined.variables[variable], values);
+      joined.bases.merge(group.bases);
       joined.positions = saturated_product(joined.positions, group.positions);
     }
     others.push_back(std::move(joined));
     groups = std::move(others);
   }
+  const auto all = [](const std::map<AtomId, int64_t>& ranges) {
+    int64_t out = 1;
+    for (const auto& [atom, values] : ranges) out = saturated_product(out, values);
+    return out;
+  };
   int64_t out = 1;
-  for (const Group& group : groups) {
-    int64_t all = 1;
-    for (const auto& [variable, values] : group.variables) all = saturated_product(all, values);
-    out = saturated_product(out, std::min(group.positions, all));
-  }
+  for (const Group& group : groups)
+    out = saturated_product(out, std::min({group.positions, all(group.variables), all(group.bases)}));
   return combinations_[set] = out;
 }
 

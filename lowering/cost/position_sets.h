@@ -26,8 +26,8 @@ class PositionSets {
   /// outside the innermost of them; loop-invariant code is moved out of all other loops. Unrolled loops and vectors
   /// (`spread`) run inside folds and repeat nothing.
   PositionSet repeating(PositionSet own, PositionSet around, PositionSet spread);
-  /// The number of combinations of the positions, saturated. Positions that follow from common variables have at most
-  /// as many combinations as the variables.
+  /// The number of combinations of the positions, saturated. Positions that follow from common variables, or from
+  /// common quotients and remainders, have at most as many combinations as these.
   int64_t combinations(PositionSet set);
 
  private:
@@ -35,6 +35,9 @@ class PositionSets {
   PositionSet of_atom(AtomId id);
   // The variables that determine a position, with the number of their distinct values.
   const std::map<AtomId, int64_t>& variables_of(AtomId id);
+  // The positions that determine a position: those inside the argument of a quotient or remainder if not all of them
+  // are variables, else the position itself; with the number of their values.
+  std::map<AtomId, int64_t> bases_of(AtomId id);
   // Loops are opened in the order of their variables.
   AtomId order_of(AtomId id) { return variables_of(id).rbegin()->first; }
 

@@ -75,6 +75,27 @@ Work tree_work(Expr term) {
   return out;
 }
 
+// True if the function only adds undefined elements to its argument, at any depth.
+bool surrounds(Expr function) {
+  const Expr body = function->children[0];
+  const bool adds = body->pattern == Pattern::pad && body->border == Border::undefined;
+  const bool maps = body->pattern == Pattern::map && surrounds(body->children[0]);
+  const Expr argument = adds ? body->children[0] : maps ? body->children[1] : nullptr;
+  return argument != nullptr && argument->pattern == Pattern::bound && argument->integers[0] == 0;
+}
+
+// The array of a term without the undefined elements around it, which no kernel computes.
+Expr without_surroundings(Expr term) {
+  for (;;) {
+    if (term->pattern == Pattern::pad && term->border == Border::undefined)
+      term = term->children[0];
+    else if (term->pattern == Pattern::map && surrounds(term->children[0]))
+      term = term->children[1];
+    else
+      return term;
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(OperationClass kind) {
@@ -134,31 +155,6 @@ Work operator+(const Work& a, const Work& b) {
   add(out, b, 1);
   return out;
 }
-
-namespace {
-
-// True if the function only adds undefined elements to its argument, at any depth.
-bool surrounds(Expr function) {
-  const Expr body = function->children[0];
-  const bool adds = body->pattern == Pattern::pad && body->border == Border::undefined;
-  const bool maps = body->pattern == Pattern::map && surrounds(body->children[0]);
-  const Expr argument = adds ? body->children[0] : maps ? body->children[1] : nullptr;
-  return argument != nullptr && argument->pattern == Pattern::bound && argument->integers[0] == 0;
-}
-
-// The array of a term without the undefined elements around it, which no kernel computes.
-Expr without_surroundings(Expr term) {
-  for (;;) {
-    if (term->pattern == Pattern::pad && term->border == Border::undefined)
-      term = term->children[0];
-    else if (term->pattern == Pattern::map && surrounds(term->children[0]))
-      term = term->children[1];
-    else
-      return term;
-  }
-}
-
-}  // namespace
 
 Work executed_work(Expr term) {
   term = without_surroundings(without_operator_calls(term));

@@ -127,6 +127,19 @@ TEST(Work, CountsTilesAsTheirElements) {
   EXPECT_EQ(work_of_text(tiled).products, 5 * 6 * 7);
 }
 
+// Packed weights are read at quotients and remainders of a column, which is itself a part of a tile and is bounded by
+// the last column.
+TEST(Work, CountsTilesWithTailsAsTheirElements) {
+  const Work work = work_of_text(
+      "%x : [10][3]f32 |> map (\\a. %w : [2][3][80]f32 |> transpose (1 0 2) |> map join |> map (slice 0 147) |> "
+      "transpose |> map (\\b. zip(a, b) |> fold (\\s (p, q). fma(p, q, s)) 0f32)) |> map (pad 0 13 undefined) |> "
+      "split 5 |> map (map (split 80) >> transpose) |> map group(1) (map group(0) (map unroll (split 16 >> map unroll "
+      "(map vec (\\a. a)) >> join) >> materialise private >> transpose >> map seq (map unroll (\\a. a)) >> transpose)) "
+      "|> map (transpose >> map join) |> join |> map (slice 0 147)");
+  EXPECT_GE(work.products, 10 * 3 * 147);
+  EXPECT_LE(work.products, 10 * 3 * 160);
+}
+
 TEST(Work, CountsReadsOfParts) {
   EXPECT_EQ(work_of_text("%x : [1000][4]f32 |> slice 10 3").bytes(), 2 * 3 * 4 * 4);
   EXPECT_EQ(work_of_text("%i : [2]i32 |> map (\\p. index p (%x : [1000][4]f32))").read.at("x"), 2 * 4 * 4);
