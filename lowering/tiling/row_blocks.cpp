@@ -23,7 +23,7 @@ int64_t rows_in_cache(int64_t row_bytes, const Profile& profile) {
 }
 
 CpuResults results_of_block(int64_t rows, int64_t columns, const Profile& profile) {
-  return {.rows = rows, .columns = columns, .packed = columns % profile.vector_width == 0};
+  return {.rows = rows, .columns = columns, .packed = columns % profile.vector_width == 0, .of_work_item = true};
 }
 
 }  // namespace

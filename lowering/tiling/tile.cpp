@@ -36,9 +36,10 @@ const Candidate* cheapest(const Candidates& candidates) {
 }
 
 // True if the last tile may overlap the one before it (overlapping tail). Overlapping tiles belong to one work-group,
-// since two would write the same elements, so there must be enough rows for all cores.
+// since two would write the same elements, so there must be enough rows for all cores, unless the results belong to one
+// work-item.
 bool may_reach_back(const CpuResults& results, const Profile& profile) {
-  return !results.packed && results.count * results.rows >= 16 * profile.compute_units;
+  return !results.packed && (results.of_work_item || results.count * results.rows >= 16 * profile.compute_units);
 }
 
 // The width that needs the fewest vectors, with a price for tails. With packed operands only the last vector has a

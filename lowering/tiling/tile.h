@@ -76,6 +76,7 @@ struct CpuResults {
   bool planes = false;  ///< the arrays are channel planes of an image, each computed from all planes of another image
   int64_t group = 0;    ///< columns that use the same part of a row of the left operand; 0: all columns do
   bool packed = false;  ///< the right operand is packed in tiles of columns, padded after the last column
+  bool of_work_item = false;  ///< one work-item computes all tiles
   /// True if a loop over all rows of a column of tiles saves no loads: the right operand stays in the cache and the
   /// left one is larger than the results, or each column uses its own part of the left one.
   bool small_right = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lowering/tiling/row_blocks.h"
 #include "tests/support/gpu_profile.h"
 
 namespace hoist::tile_test {
@@ -28,6 +29,12 @@ TEST(Tile, FewRowsStaySharedOutAmongCores) {
   const Tile tile = choose_tile(CpuResults{.rows = 1, .columns = 1000}, wide());
   EXPECT_FALSE(tile.cpu().shifted);
   EXPECT_EQ(tile.width, 8) << "which divides the columns";
+}
+
+TEST(Tile, FewRowsOfOneWorkItemReachBack) {
+  const Tile tile = tile_of_block(24, 30, wide());
+  EXPECT_EQ(tile.width, 16);
+  EXPECT_TRUE(tile.cpu().shifted);
 }
 
 TEST(Tile, PackedColumnsStickOut) {
