@@ -23,6 +23,10 @@ using DimensionOrder = std::vector<int64_t>;
 /// The order with one dimension innermost and the others as in ONNX.
 DimensionOrder innermost_order(size_t rank, size_t dimension);
 
+/// The lanes of vectors along the output channels: those of a group of filters that fill whole vectors, up to `width`;
+/// `width` for one filter a channel, whose lanes read channels of their own, and for weights without groups.
+int64_t lanes_in_group(const Definition& definition, const Weights& weights, int64_t width);
+
 class AccessCost {
  public:
   /// `profile` must outlive the object.
@@ -72,6 +76,8 @@ class AccessCost {
   bool is_known_ = false;
   Kind kind_ = Kind::elements;
   bool channels_first_;
+  int64_t group_lanes_;      // lanes of vectors along dimension 1 of a contraction in groups
+  int64_t group_bytes_ = 0;  // elements that one group reads
   std::vector<int64_t> shape_;
   double operations_ = 0;
   std::vector<std::vector<int64_t>> shapes_;  // loads of operands; empty if one is not an array of scalars

@@ -104,9 +104,14 @@ std::map<std::string, DimensionOrder> orders_by_rule(const Program& program, con
 namespace {
 
 // True if vectors of channels are the only form of the loops: for sums over windows, for elementwise definitions of
-// whole windows (Winograd's transforms), and for convolutions without windows.
-bool runs_over_images(const Definition& d) {
+// whole windows (Winograd's transforms), and for convolutions without windows. Groups of filters that do not fill
+// vectors may run along the rows of an output of the model.
+bool runs_over_images(const Program& program, const Definition& d, const Profile& profile) {
   if (!d.channels_first || !is_image_rank(d.expression->type)) return false;
+  const bool is_narrow = std::any_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
+    return lanes_in_group(d, w, profile.vector_width) < profile.vector_width;
+  });
+  if (is_narrow && is_output(program, d.value)) return false;
   return has_windows(d.expression) ||
          std::any_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.extents.size() >= 3; });
 }
@@ -189,8 +194,9 @@ class OrderChoice {
     };
     if (const auto given = given_.find(d.value); given != given_.end()) add(given->second);
     const bool by_windows = images_.count(d.value) != 0 && is_image_rank(type);
-    if (pinned_.count(d.value) != 0 || is_statement(d.value) || launches_.count(d.value) != 0 || runs_over_images(d) ||
-        by_windows || !costs_[number]->is_known() || read_unknown_.count(d.value) != 0)
+    if (pinned_.count(d.value) != 0 || is_statement(d.value) || launches_.count(d.value) != 0 ||
+        runs_over_images(program_, d, profile_) || by_windows || !costs_[number]->is_known() ||
+        read_unknown_.count(d.value) != 0)
       return out;
     add(innermost_order(rank, rank - 1));
     if (is_output(program_, d.value)) {
@@ -232,9 +238,13 @@ class OrderChoice {
     }
   }
 
-  // The order in which an operand without a choice is stored: weights run along the output channels.
-  DimensionOrder given_order(const Definition& d, const std::string& operand) const {
+  // The order in which an operand without a choice is stored: weights run along the output channels, and a convolution
+  // in groups reads a copy of the model's input along the channels if its loops do (input_copies.h).
+  DimensionOrder given_order(const Definition& d, const std::string& operand, const DimensionOrder& loops) const {
     const size_t rank = sizes_of(types_.at(operand)).size();
+    if (d.channels_first && !is_product(d) && has_windows(d.expression) && loops.size() == rank &&
+        is_image_rank(types_.at(operand)) && loops == channels_last(rank) && program_.constants.count(operand) == 0)
+      return loops;
     for (const Weights& w : d.weights) {
       if (w.value == operand && program_.constants.count(operand) != 0 && w.extents.size() == rank)
         return innermost_order(rank, static_cast<size_t>(w.output_dimension));
@@ -264,8 +274,8 @@ class OrderChoice {
         if (!concatenates || group_of(operand) != group) add_loads(cost, group, k, group_of(operand));
         continue;
       }
-      const DimensionOrder stored = given_order(d, operand);
-      for (size_t i = 0; i < loops.size(); ++i) problem_.add_cost(node, i, cost.of_loads(loops[i], k, stored));
+      for (size_t i = 0; i < loops.size(); ++i)
+        problem_.add_cost(node, i, cost.of_loads(loops[i], k, given_order(d, operand, loops[i])));
     }
   }
 

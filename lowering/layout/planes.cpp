@@ -6,6 +6,7 @@
 #include "ir/language/tensor.h"
 #include "ir/properties/properties.h"
 #include "ir/target/machine.h"
+#include "lowering/cost/access_cost.h"
 #include "lowering/terms/terms.h"
 #include "lowering/tiling/contractions.h"
 
@@ -62,7 +63,7 @@ std::set<std::string> read_interleaved(const Program& program, const std::map<st
 // Planes pay off if each plane of the result depends on one plane and its own filters, as in poolings and depthwise
 // convolutions: rows of half a vector are then faster than transposing operand and result. Strided windows are loaded
 // element by element or with a shuffle, so they require rows of two vectors, or of eight lanes with a polyphase
-// decomposition. Groups of few filters fill vectors of channels less than rows do. A convolution of few channels
+// decomposition. For groups of several filters the choice of orders decides (orders.h). A convolution of few channels
 // without windows is faster than transposing its result. One with windows is faster only if its filters fill at most
 // one vector, since tiles of one vector of filters load an element for each product.
 bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
@@ -92,9 +93,8 @@ bool keeps_planes(const Definition& d, const Profile& profile, bool in_phases) {
   const bool whole_vectors =
       !lanes_are_work_items(profile) && shape.size() == 4 && shape.back() % profile.vector_width == 0;
   return std::all_of(d.weights.begin(), d.weights.end(), [&](const Weights& w) {
-    const int64_t filters = shape[1] / std::max<int64_t>(w.groups, 1);
-    const bool filters_planes =
-        w.groups > 1 && (filters == 1 || (!lanes_are_work_items(profile) && filters % profile.vector_width != 0));
+    const bool is_chosen = !d.order.empty() && d.order == innermost_order(shape.size(), shape.size() - 1);
+    const bool filters_planes = w.groups > 1 && (w.groups == shape[1] || is_chosen);
     const bool sums_planes = whole_vectors && !in_steps && w.groups == 1 && w.output_dimension == 0 &&
                              w.extents.size() == 4 && element_count(w.extents) <= few_terms * shape[1] &&
                              (w.extents[2] * w.extents[3] == 1 || shape[1] <= profile.vector_width);

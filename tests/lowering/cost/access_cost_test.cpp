@@ -1,6 +1,7 @@
 // Tests the costs of loads against kernels whose vectors are known.
 #include "lowering/cost/access_cost.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "ir/text/text.h"
@@ -61,6 +62,40 @@ TEST(AccessCost, ContractionsAcrossRowsCostMore) {
   Profile near = profile;
   near.loads.distant_lane = near.loads.lane;
   EXPECT_LT(AccessCost(d, near).of_loads({1, 0}, x, {0, 1}), cost.of_loads({1, 0}, x, {0, 1}));
+}
+
+Definition convolution_in_groups(int64_t groups, int64_t filters, int64_t extent) {
+  Definition d = definition_of(fmt::format(
+      "zip(%x : [1][{0}][{2}][{2}]f32 |> join |> split {1} |> map (map (slide 3 1) >> map3d (slide 3 1) >> transpose "
+      "(1 3 0 2)), "
+      "%w : [{0}][{1}][3][3]f32 |> split {1}) |> map (\\(a, b). b |> map (\\c. a |> map2d (\\e. zip(e |> join |> join, "
+      "c "
+      "|> join |> join) |> map (*) |> reduce (+) 0))) |> join |> split {0}",
+      groups * filters, filters, extent));
+  d.channels_first = true;
+  d.weights = {{"w", {groups * filters, filters, 3, 3}, 0, groups}};
+  return d;
+}
+
+// Groups of 3 filters leave vectors of channels empty.
+TEST(AccessCost, VectorsOfNarrowGroupsRunAlongRows) {
+  Profile profile = eight_lanes();
+  const auto cost = [&](int64_t filters, const DimensionOrder& order) {
+    const Definition d = convolution_in_groups(4, filters, 34);
+    const AccessCost of(d, profile);
+    EXPECT_TRUE(of.is_known());
+    double sum = of.of_loops(order);
+    const std::vector<Expr> operands = parameters_of(d.expression);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      const bool is_image = operands[i]->name == "x";
+      sum += of.of_loads(order, i, is_image ? order : innermost_order(4, 3));
+    }
+    return sum;
+  };
+  EXPECT_LT(cost(3, {0, 1, 2, 3}), cost(3, {0, 2, 3, 1}));
+  const double outside = cost(20, {0, 1, 2, 3});
+  profile.first_cache = 1 << 20;
+  EXPECT_LT(cost(20, {0, 1, 2, 3}), outside) << "the planes of a group stay in the first cache";
 }
 
 // Vectors of a block run along other dimensions in each of its arrays.
