@@ -73,6 +73,10 @@ class Network:
                 self.channels[result] = self.channels[inputs[0]]
         return result
 
+    def split(self, name: str, x: str, lengths: str, outputs: Sequence[str], axis: int) -> None:
+        """Adds a Split into parts of these lengths."""
+        self.nodes.append(helper.make_node("Split", [x, lengths], list(outputs), name=name, axis=axis))
+
     # -- layers -------------------------------------------------------------------------------------------------
 
     def convolution(

@@ -3,6 +3,7 @@
     tools/compare/peers MODEL.onnx ... [--dim N=1] [--topologies] [--json FILE]
     build/compare/bin/python tools/compare/compare.py operators
     build/compare/bin/python tools/compare/compare.py shapes [--every 10]
+    build/compare/bin/python tools/compare/compare.py blocks [--only attention]
 
 Each round takes the lower quartile of many runs of one engine, then of the next; the table shows the median over the
 rounds and the ratio of hoist's time to that of the fastest peer (below 1: hoist is faster). Outputs are compared with
@@ -26,6 +27,7 @@ from typing import Callable
 import numpy as np
 import onnx
 
+from blocks import BLOCKS
 from engines import (PEERS, WORK, Arrays, Clock, Failure, Hoist, complain, cores, difference, first_load, lower_quartile,
                      random_inputs)
 from shapes import SHAPES
@@ -215,10 +217,12 @@ def parse() -> argparse.Namespace:
     kinds = program.add_subparsers(dest="kind", required=True)
     operators = kinds.add_parser("operators", parents=[common], help="single operators: " + ", ".join(OPERATORS))
     operators.add_argument("--only", nargs="+", choices=OPERATORS, default=list(OPERATORS), metavar="NAME")
-    shapes = kinds.add_parser("shapes", parents=[common], help=f"{len(SHAPES)} shapes of layers, to find cliffs")
-    shapes.add_argument("--every", type=int, default=1, metavar="N", help="one of N shapes")
-    shapes.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N shapes")
-    shapes.add_argument("--only", default="", metavar="TEXT", help="only shapes whose names contain this")
+    generated = [kinds.add_parser(kind, parents=[common], help=f"{len(names)} {kind} of {whole}, to find cliffs")
+                 for kind, whole, names in (("shapes", "layers", SHAPES), ("blocks", "networks", BLOCKS))]
+    for kind in generated:
+        kind.add_argument("--every", type=int, default=1, metavar="N", help="one of N cases")
+        kind.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N cases")
+        kind.add_argument("--only", default="", metavar="TEXT", help="only cases whose names contain this")
     models = kinds.add_parser("models", parents=[common], help="whole models, compared with all peers")
     models.add_argument("model", type=Path, nargs="*")
     models.add_argument("--topologies", nargs="*", choices=TOPOLOGIES, metavar="NAME",
@@ -226,7 +230,7 @@ def parse() -> argparse.Namespace:
     models.add_argument("--dim", type=dimension, action="append", default=[], metavar="NAME=N",
                         help="a symbolic dimension; 1 where not given")
     models.add_argument("--no-load", action="store_true", help="leave out loading times and memory")
-    for kind, peers in ((operators, ["onnxruntime"]), (shapes, ["onnxruntime"]), (models, list(PEERS))):
+    for kind, peers in ((operators, ["onnxruntime"]), (models, list(PEERS)), *((kind, ["onnxruntime"]) for kind in generated)):
         kind.add_argument("--peers", nargs="+", choices=PEERS, default=peers, help="the first engine's outputs are the reference")
     options = program.parse_args()
     if options.kind == "models" and not options.model and options.topologies is None:
@@ -264,9 +268,10 @@ def cases_of(options: argparse.Namespace) -> list[Case]:
             OPERATORS[name].build().write(path)
             cases.append(Case(name, path, {}, OPERATORS[name].operations / 1e9))
         return cases
-    for name in [name for name in SHAPES if options.only in name][options.skip :: options.every]:
+    builders = {"shapes": SHAPES, "blocks": BLOCKS}[options.kind]
+    for name in [name for name in builders if options.only in name][options.skip :: options.every]:
         path = WORK / f"{name}.onnx"
-        SHAPES[name]().write(path)
+        builders[name]().write(path)
         cases.append(Case(name, path))
     return cases
 
