@@ -23,8 +23,8 @@ using DimensionOrder = std::vector<int64_t>;
 /// The order with one dimension innermost and the others as in ONNX.
 DimensionOrder innermost_order(size_t rank, size_t dimension);
 
-/// The lanes of vectors along the output channels: those of a group of filters that fill whole vectors, up to `width`;
-/// `width` for one filter a channel, whose lanes read channels of their own, and for weights without groups.
+/// The lanes of vectors along the output channels: the largest power of two, up to `width`, that divides the filters of
+/// a group; `width` for one filter a channel, whose lanes read channels of their own, and for weights without groups.
 int64_t lanes_in_group(const Definition& definition, const Weights& weights, int64_t width);
 
 class AccessCost {

@@ -1,7 +1,7 @@
 """Blocks of published networks, each a model with extents that no network has: for finding performance cliffs.
 
-BLOCKS maps a name to a function that builds the model. Extents and widths are odd, prime or just above a power of two
-beside common ones, so that tails of vectors, tiles and work-groups are measured as well as full ones.
+BLOCKS maps a name to a function that builds the model. Extents and widths are odd, prime or just above a power of two,
+next to common ones, so that tails of vectors, tiles and work-groups are measured as well as full ones.
 """
 
 from __future__ import annotations
