@@ -1,4 +1,5 @@
 // Compares views and modes of kernels with the interpreter.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -103,6 +104,17 @@ TEST(Views, VectorsOfFewElements) {  // eight lanes read five elements, adjacent
 
 // Vectors at a border select lane by lane; vectors inside are plain loads. In a row this wide, differences of positions
 // exceed 8 bits.
+TEST(Views, VectorsAcrossSeveralParts) {  // vectors of eight elements, three apart, of three arrays
+  for (int64_t first = 1; first < 7; ++first) {
+    for (int64_t second = 1; first + second < 8; ++second) {
+      const Expr parts = testing::parsed(fmt::format(
+          "concat(%p : [{}][3]f32, %q : [{}][3]f32, %r : [{}][3]f32) |> transpose |> map seq (split 8 >> map "
+          "seq (map vec (\\a. a)) >> join) |> transpose",
+          first, second, 8 - first - second));
+      EXPECT_EQ(check(parts), "") << first << " " << second;
+    }
+  }
+}
 TEST(Views, VectorsOfBytesInsideBorders) {
   for (const auto& [columns, left, right] :
        {std::array<int64_t, 3>{256, 2, 2}, {40, 0, 3}, {33, 17, 0}, {300, 200, 150}}) {

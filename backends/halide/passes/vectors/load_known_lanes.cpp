@@ -69,10 +69,15 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(
           op, op->type.lanes(), [](int lane) { return lane; }, op);
     }
+    // Below these nodes the lanes of a vector are other lanes than those of the selection.
+    HExpr visit(const VectorReduce* op) override { return op; }
+    HExpr visit(const Ramp* op) override { return op; }
+    HExpr visit(const Broadcast* op) override { return op; }
+    HExpr visit(const Let* op) override { return Let::make(op->name, op->value, mutate(op->body)); }
     // For clamped indices that repeat an end element, Halide's simplifier produces a shorter load and a shuffle of it.
     HExpr visit(const Shuffle* op) override {
       const Load* load = op->vectors.size() == 1 ? op->vectors[0].as<Load>() : nullptr;
-      if (load == nullptr) return IRMutator::visit(op);
+      if (load == nullptr) return op;
       const auto place = [&](int lane) { return op->indices[static_cast<size_t>(lane)]; };
       return taken_from(load, op->type.lanes(), place, op);
     }
