@@ -175,6 +175,66 @@ TEST(Contributed, QueriesThatShareKeysSeeThoseOfEarlierCalls) {
   EXPECT_EQ(near[0].float_at(2), 6);
 }
 
+// Two blocks of sixteen weights of a column, the second half full; the expected sums follow the operator's description.
+TEST(Contributed, WeightsInBlocksAreDequantised) {
+  constexpr int64_t columns = 3, inner = 24, block = 16, blocks = 2;
+  for (const int64_t bits : {4, 8}) {
+    for (const bool has_zeros : {false, true}) {
+      onnx::ModelProto model = empty_model(17);
+      add_input(model, "a", {"2", "24"});
+      const int64_t bytes = block * bits / 8, zero_bytes = (blocks * bits + 7) / 8;
+      const auto byte_at = [](int64_t i) { return static_cast<int>((i * 37 + 11) % 256); };
+      const auto bytes_of = [&](const char* name, std::vector<int64_t> dims) {
+        onnx::TensorProto& tensor = *model.mutable_graph()->add_initializer();
+        tensor.set_name(name);
+        tensor.set_data_type(onnx::TensorProto::UINT8);
+        int64_t size = 1;
+        for (const int64_t dim : dims) tensor.add_dims(dim), size *= dim;
+        for (int64_t i = 0; i < size; ++i) tensor.add_int32_data(byte_at(i));
+      };
+      bytes_of("b", {columns, blocks, bytes});
+      onnx::TensorProto& scales = *model.mutable_graph()->add_initializer();
+      scales.set_name("s");
+      scales.set_data_type(onnx::TensorProto::FLOAT);
+      scales.add_dims(columns * blocks);
+      for (int64_t i = 0; i < columns * blocks; ++i) scales.add_float_data(static_cast<float>(i + 1) / 8);
+      if (has_zeros) bytes_of("z", {columns * zero_bytes});
+      onnx::NodeProto& node = add_contributed(model, "MatMulNBits", {"a", "b", "s"}, {"y"});
+      if (has_zeros) node.add_input("z");
+      for (const auto& [name, value] : std::vector<std::pair<const char*, int64_t>>{
+               {"K", inner}, {"N", columns}, {"bits", bits}, {"block_size", block}}) {
+        onnx::AttributeProto& attribute = *node.add_attribute();
+        attribute.set_name(name);
+        attribute.set_type(onnx::AttributeProto::INT);
+        attribute.set_i(value);
+      }
+      add_output(model, "y", {"2", "3"});
+      const auto program = read_contributed(model);
+      ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+      Tensor a(Scalar::f32, {2, inner});
+      for (int64_t i = 0; i < a.size(); ++i) a.set_float(i, static_cast<double>(i % 7) - 3);
+      const auto found = program_outputs(*program, {a});
+      ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+      const auto bits_at = [&](int64_t line, int64_t i) {
+        const int byte = byte_at(line + i * bits / 8);
+        return bits == 8 ? byte : byte >> 4 * (i % 2) & 15;
+      };
+      for (int64_t row = 0; row < 2; ++row) {
+        for (int64_t column = 0; column < columns; ++column) {
+          double sum = 0;
+          for (int64_t k = 0; k < inner; ++k) {
+            const int middle = has_zeros ? bits_at(column * zero_bytes, k / block) : 1 << (bits - 1);
+            const double scale = static_cast<double>(column * blocks + k / block + 1) / 8;
+            sum += a.float_at(row * inner + k) * (bits_at(column * blocks * bytes, k) - middle) * scale;
+          }
+          EXPECT_EQ((*found)[0].float_at(row * columns + column), sum) << bits << " bits, zeros " << has_zeros;
+        }
+      }
+      EXPECT_EQ(program->definitions.back().expression->operation->name, "MatMul");
+    }
+  }
+}
+
 struct Layer {
   const char* graph;
   std::vector<std::vector<double>> inputs;

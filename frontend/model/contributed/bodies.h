@@ -47,6 +47,13 @@ class Writer {
     return out;
   }
 
+  /// The element type of an input (TensorProto.DataType); UNDEFINED if it is unknown.
+  int element_type(int input) const {
+    const auto i = static_cast<size_t>(input);
+    return i < types_.size() && types_[i].has_tensor_type() ? types_[i].tensor_type().elem_type()
+                                                            : onnx::TensorProto::UNDEFINED;
+  }
+
   void add(const std::string& text) { builder_.Add(text.c_str()); }
   void constant(const std::string& name, const Integers& values) { builder_.Const(name, values); }
   void scalar(const std::string& name, int64_t value) { builder_.Const(name, value); }
