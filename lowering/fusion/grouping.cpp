@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/element_reads.h"
 #include "lowering/cost/work.h"
 #include "lowering/fusion/kernel_size.h"
 #include "lowering/fusion/shared_reads.h"
@@ -13,6 +14,7 @@
 #include "lowering/terms/arrangement.h"
 #include "lowering/terms/rereads.h"
 #include "lowering/terms/terms.h"
+#include "lowering/tiling/contractions.h"
 #include "lowering/tiling/row_blocks.h"
 
 namespace hoist {
@@ -83,7 +85,7 @@ Expr merged_term(const Definition& producer, const Definition& consumer) {
   return merged_term(producer.expression, producer.value, consumer.expression, folds(producer.expression));
 }
 
-constexpr const char *by_rows = "merge-rows", *by_blocks = "fuse-rows";
+constexpr const char *by_rows = "merge-rows", *by_blocks = "fuse-rows", *by_widening = "inline-widening";
 
 Expr merged_by(const std::string& pass, const Definition& producer, const Definition& consumer) {
   if (pass == by_rows) return merged_rows(producer.expression, producer.value, consumer.expression);
@@ -91,8 +93,55 @@ Expr merged_by(const std::string& pass, const Definition& producer, const Defini
   return merged_term(producer, consumer);
 }
 
+// The dimension of the array that adjacent elements along the last dimension of a result read one after the other; -1
+// if there is none.
+int64_t dimension_along_columns(const ElementReads& reads, const ElementRead& read, const std::vector<int64_t>& shape) {
+  const std::vector<int64_t> no_steps(reads.loop_counts().size(), 0);
+  std::vector<int64_t> element(shape.size(), 0);
+  const std::vector<int64_t> first = reads.position(read, element, no_steps);
+  if (shape.back() < 2 || read.depends_on_data) return -1;
+  element.back() = 1;
+  const std::vector<int64_t> second = reads.position(read, element, no_steps);
+  int64_t out = -1;
+  for (size_t d = 0; d < first.size(); ++d) {
+    if (second[d] == first[d]) continue;
+    if (out >= 0 || second[d] != first[d] + 1) return -1;
+    out = static_cast<int64_t>(d);
+  }
+  return out;
+}
+
+// Weights that are widened inside a contraction: the arrays from which they are computed are stored as the contraction
+// reads them.
+std::vector<Weights> widened_weights(const Definition& producer, Expr merged) {
+  std::vector<Weights> out;
+  const auto reads = ElementReads::of(merged);
+  if (reads == nullptr) return out;
+  const std::vector<int64_t> shape = shape_of(merged->type);
+  for (Expr p : parameters_of(producer.expression)) {
+    if (!p->type->is_array() || !leaf_of(p->type)->is_scalar() || sizes_of(p->type).size() < 2) continue;
+    for (const ElementRead& read : reads->reads()) {
+      const int64_t columns = read.parameter == p->name ? dimension_along_columns(*reads, read, shape) : -1;
+      if (columns < 0) continue;
+      out.push_back({p->name, shape_of(p->type), columns, 1, true});
+      break;
+    }
+  }
+  return out;
+}
+
+// True if the contraction has only these weights, or views of them that are inlined by now.
+bool is_product_of(const Definition& consumer, const Definition& producer) {
+  if (consumer.weights.size() != 1 || !is_product(consumer)) return false;
+  const std::string& value = consumer.weights[0].value;
+  const std::vector<Expr> reads = parameters_of(consumer.expression);
+  return value == producer.value || std::none_of(reads.begin(), reads.end(), [&](Expr p) { return p->name == value; });
+}
+
 void merge(const std::string& pass, const Definition& producer, Definition& consumer) {
+  const bool widens_weights = pass == by_widening && is_product_of(consumer, producer);
   consumer.expression = merged_by(pass, producer, consumer);
+  if (widens_weights) consumer.weights = widened_weights(producer, consumer.expression);
   std::vector<std::string> layers = producer.layers;
   add_layers(layers, consumer.layers);
   consumer.layers = std::move(layers);
@@ -360,11 +409,25 @@ void inline_views(Program& program) {
       [](const Definition&, const Definition&) { return true; });
 }
 
+namespace {
+
+// True for a contraction of so few rows that a kernel widens each of these constant weights once.
+bool widens_once(const Program& program, const Definition& producer, const Definition& consumer) {
+  const auto is_constant = [&](Expr p) { return program.constants.count(p->name) != 0; };
+  const std::vector<Expr> reads = parameters_of(producer.expression);
+  if (!std::all_of(reads.begin(), reads.end(), is_constant)) return false;
+  const std::vector<int64_t> shape = shape_of(consumer.expression->type);
+  return !shape.empty() && element_count(shape) <= thin_rows * shape.back() && is_product_of(consumer, producer);
+}
+
+}  // namespace
+
 void inline_widening(Program& program) {
   TermFacts facts;
   inline_into_consumers(
-      program, "inline-widening", facts, [](const Definition& d) { return widens(d.expression); },
-      [](const Definition& producer, const Definition& consumer) {
+      program, by_widening, facts, [](const Definition& d) { return widens(d.expression); },
+      [&](const Definition& producer, const Definition& consumer) {
+        if (widens_once(program, producer, consumer)) return true;
         // Depthwise filters read an element once per window, although no enclosing loop shows that.
         const bool filters = !consumer.weights.empty() && has_windows(consumer.expression);
         return !filters && !rereads(consumer.expression, producer.value);

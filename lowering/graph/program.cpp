@@ -56,14 +56,22 @@ class Folding {
   int64_t operations_ = 0, bytes_ = 0, left_ = 0;
 };
 
-// True if folding would turn constants of a small type (such as 4-bit weights) into a larger array of floats. Requires
-// known shapes.
+// The bytes of the constants of a term.
+int64_t constant_bytes(Expr e, const std::map<std::string, Tensor>& constants) {
+  int64_t sum = 0;
+  for (Expr p : parameters_of(e)) sum += std::ssize(constants.at(p->name).bytes());
+  return sum;
+}
+
+// The bytes of an array of floats; 0 for other types. Requires known shapes.
+int64_t float_bytes(Type type) {
+  const Type leaf = leaf_of(type);
+  return leaf->is_scalar() && is_float(leaf->scalar) ? byte_size(leaf->scalar, shape_of(type)) : 0;
+}
+
+// True if folding would turn constants of a small type (such as 4-bit weights) into a larger array of floats.
 bool widens(Expr e, const std::map<std::string, Tensor>& constants) {
-  size_t read = 0;
-  for (Expr p : parameters_of(e)) read += constants.at(p->name).bytes().size();
-  const Type leaf = leaf_of(e->type);
-  return leaf->is_scalar() && is_float(leaf->scalar) &&
-         static_cast<size_t>(byte_size(leaf->scalar, shape_of(e->type))) > read;
+  return float_bytes(e->type) > constant_bytes(e, constants);
 }
 
 bool reads_constants_alone(const Program& program, Expr e) {
@@ -317,9 +325,72 @@ Result<Nothing> inline_operators(Program& program, const FoldingBudget& budget) 
   return Nothing{};
 }
 
-Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget,
+namespace {
+
+// True for a call of one of these operators of the standard.
+bool calls_one_of(Expr e, std::initializer_list<std::string_view> names) {
+  return e->pattern == Pattern::operator_call && e->operation->domain.empty() && !e->children.empty() &&
+         std::find(names.begin(), names.end(), e->operation->name) != names.end();
+}
+
+// True for a product of few rows with this right operand.
+bool is_thin_product(const Definition& d, const std::string& right) {
+  const Expr e = d.expression;
+  if (!calls_one_of(e, {"MatMul", "Gemm"})) return false;
+  if (e->children[1]->pattern != Pattern::parameter || e->children[1]->name != right) return false;
+  if (e->children[0]->pattern == Pattern::parameter && e->children[0]->name == right) return false;
+  const std::vector<int64_t> weights = shape_of(e->children[1]->type), result = shape_of(e->type);
+  if (weights.size() != 2 || result.empty()) return false;
+  return element_count(result) / std::max<int64_t>(result.back(), 1) <= thin_rows;
+}
+
+// True for a call that only moves the elements of this operand.
+bool is_view_of(const Definition& d, const std::string& operand) {
+  const Expr e = d.expression;
+  return calls_one_of(e, {"Transpose", "Reshape", "Slice", "Identity", "Unsqueeze", "Squeeze"}) &&
+         e->children[0]->pattern == Pattern::parameter && e->children[0]->name == operand;
+}
+
+// Finds dequantised weights that are read only by products of few rows.
+class NarrowWeights {
+ public:
+  NarrowWeights(const Program& program, int64_t least_bytes) : program_(program), least_bytes_(least_bytes) {
+    if (least_bytes == never_narrow) return;
+    for (const Definition& d : program.definitions) {
+      for (Expr p : parameters_of(d.expression)) consumers_[p->name].push_back(&d);
+    }
+  }
+
+  bool hold(const Definition& definition, Expr term) const {
+    if (!calls_one_of(definition.expression, {"DequantizeLinear", "Cast"})) return false;
+    const int64_t bytes = term->type->is_array() ? float_bytes(term->type) : 0;
+    if (bytes < least_bytes_ || bytes < 2 * constant_bytes(term, program_.constants)) return false;
+    std::vector<std::string> values = {definition.value};
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::string value = values[i];
+      const auto consumers = consumers_.find(value);
+      if (is_output(program_, value) || consumers == consumers_.end()) return false;
+      for (const Definition* d : consumers->second) {
+        if (is_thin_product(*d, value)) continue;
+        if (!is_view_of(*d, value)) return false;
+        values.push_back(d->value);
+      }
+    }
+    return true;
+  }
+
+ private:
+  const Program& program_;
+  int64_t least_bytes_;
+  std::map<std::string, std::vector<const Definition*>> consumers_;
+};
+
+}  // namespace
+
+Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget, int64_t narrow_bytes,
                                const std::set<std::string>* only) {
   Folding folding(budget);
+  const NarrowWeights narrow(program, narrow_bytes);
   Diagnostics problems;
   std::vector<char> folded(program.definitions.size(), 0);
   for (size_t i = 0; i < program.definitions.size(); ++i) {
@@ -333,6 +404,7 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
     // The definition itself is inspected, because the shape of an unknown value may be known.
     Expr e = constant_term(program, definition, definition.expression);
     if (e == nullptr || (use == ConstantUse::stored && widens(e, program.constants))) continue;
+    if (narrow.hold(definition, e)) continue;
     auto value = folding.value(e, program.constants);
     if (!value) {
       const std::string& layer = layer_name(definition);
@@ -354,6 +426,17 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
   if (!problems.empty()) return problems;
   note_left(program, folding, budget);
   return Nothing{};
+}
+
+Result<Nothing> fold_widened(Program& program, const FoldingBudget& budget) {
+  std::set<std::string> left;
+  for (const Definition& d : program.definitions) {
+    const Expr e = d.expression;
+    if (!e->type->is_array() || parameters_of(e).empty() || !reads_constants_alone(program, e)) continue;
+    if (!folds(e) && widens(e, program.constants)) left.insert(d.value);
+  }
+  if (left.empty()) return Nothing{};
+  return fold_constants(program, ConstantUse::computed, budget, never_narrow, &left);
 }
 
 }  // namespace hoist

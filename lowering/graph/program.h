@@ -2,6 +2,7 @@
 // definitions. Later passes (grouping.h, storage.h) merge definitions and choose layouts; they do not belong here.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -28,10 +29,20 @@ struct FoldingBudget {
   bool operator==(const FoldingBudget&) const = default;
 };
 
+/// The rows of a product up to which one register tile has all of them, so that a kernel widens each weight once.
+inline constexpr int64_t thin_rows = 8;
+/// No array of floats has so many bytes.
+inline constexpr int64_t never_narrow = INT64_MAX;
+
 /// Evaluates definitions that use only constants, within the budget: shape arithmetic, and weights computed from other
-/// weights. `only` restricts it to the definitions of these values. Evaluator errors name the layer.
+/// weights. Float weights of at least `narrow_bytes` are left to the kernels if their constants have at most half the
+/// bytes and only products of at most thin_rows rows read them: these run at the speed of the memory. `only` restricts
+/// it to the definitions of these values. Evaluator errors name the layer.
 Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget,
-                               const std::set<std::string>* only = nullptr);
+                               int64_t narrow_bytes = never_narrow, const std::set<std::string>* only = nullptr);
+
+/// Evaluates the float weights that fold_constants left to kernels and that no kernel has taken.
+Result<Nothing> fold_widened(Program& program, const FoldingBudget& budget);
 
 /// The values that definitions define, for passes that ask for many of them: is_definition searches the program.
 std::set<std::string> defined_values(const Program& program);

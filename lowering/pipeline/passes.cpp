@@ -59,6 +59,10 @@ bool multiplies_matrices(const PassOptions& options) { return !options.strict &&
 
 bool has_pair_products(const PassOptions& options) { return options.profile.pair_products > 0; }
 
+bool widens_weights(const PassOptions& options) {
+  return runs_on_host(options.profile) && options.constants == ConstantUse::computed;
+}
+
 bool has_records(const PassOptions& options) { return static_cast<bool>(options.records); }
 
 bool host_is_the_device(const PassOptions& options) { return runs_on_host(options.profile); }
@@ -69,12 +73,20 @@ Done tables(Program& program, const PassOptions& options) {
 }
 // A call with several results is unused once the results that are read are constants.
 Done constants(Program& program, const PassOptions& options) {
-  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding));
+  const int64_t narrow = runs_on_host(options.profile) ? options.profile.second_caches : never_narrow;
+  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding, narrow));
   drop_unused(program);
   return Nothing{};
 }
 Done inline_definitions(Program& program, const PassOptions& options) {
   return inline_operators(program, options.folding);
+}
+Done widening(Program& program, const PassOptions& options) {
+  inline_widening(program);
+  if (!widens_weights(options)) return Nothing{};
+  HOIST_TRY_VOID(fold_widened(program, options.folding));
+  drop_unused(program);
+  return Nothing{};
 }
 Done producers(Program& program, const PassOptions& options) {
   merge_producers(program, lanes_are_work_items(options.profile));
@@ -122,6 +134,7 @@ constexpr Pass all_passes[] = {
     {"polyphase-convolutions", "replaces strided transposed convolutions by one convolution of their phases", calls, rounding},
     {"grouped-products", "replaces grouped convolutions of rows with one tap by batched products, on CPUs", calls, exact, host_is_the_device},
     {"decompose-calls", "splits calls into several with less work in all, such as Einsum over many arrays", calls, rounding, nullptr, decompose_calls, replay_decompose_calls},
+    {"bytes-of-weights", "stores weights of 2 and 4 bits in bytes, on CPUs, unless the bundle has to be small", calls, exact, widens_weights},
     {"fold-constants", "evaluates definitions that read only constants", calls, exact, nullptr, constants, replay_fold_constants},
     // Known biases are constants by now.
     {"merge-scales", "divides factors of integer sums by the scale of their quantised result", calls, rounding},
@@ -130,7 +143,7 @@ constexpr Pass all_passes[] = {
     {"name-tables", "makes large tables inside terms constants, which kernels read from memory", terms, exact, nullptr, name_tables},
     {"unroll", "makes each step of loops over materialised arrays, such as recurrent layers, a definition", terms, exact, nullptr, unroll, replay_unroll, true},
     {"inline-views", "merges reshapes, transpositions and other views into their consumers", terms, exact, nullptr, inline_views, replay_inlining},
-    {"inline-widening", "repeats dequantising in every consumer", terms, exact, nullptr, inline_widening, replay_inlining},
+    {"inline-widening", "repeats dequantising in every consumer", terms, exact, nullptr, widening, replay_inlining},
     {"merge-producers", "merges elementwise definitions into the kernels before them", terms, exact, nullptr, producers, replay_merging},
     {"merge-rows", "merges sums along rows and their consumers into one kernel, as in decomposed normalisations", terms, exact, nullptr, merge_rows, replay_merging},
     {"explore", "applies rules from records of a search (hoist tune --explore)", terms, exact, has_records, explore},

@@ -259,6 +259,14 @@ bool is_quantised_from_zero(const ProgramMatch& match) {
   return holds;
 }
 
+// Known elements of 2 or 4 bits. Adds `byte`: the type of bytes that holds them.
+bool has_packed_weights(ProgramMatch& match) {
+  const Tensor* w = match.known("w");
+  if (w == nullptr || !is_packed(w->scalar())) return false;
+  match.attributes["byte"] = int64_t{row(w->scalar()).is_signed ? 3 : 2};
+  return true;
+}
+
 // A contraction of f16 with known f16 and sums in f32. Adds `by_channel`: the shape in which a bias broadcasts.
 bool is_product_of_halves(ProgramMatch& match) {
   const Tensor* w = match.known("w");
@@ -507,6 +515,7 @@ const ProgramConditions& program_conditions() {
       {"integer product along #", along(is_integer_product)},
       {"requantised product along #", along(is_requantised_product)},
       {"unsigned weights", plain(has_unsigned_weights)},
+      {"packed weights", plain(has_packed_weights)},
       {"signed inputs", plain(has_signed_inputs)},
       {"images padded with a computed value", plain(are_images_around_computed_number)},
       {"computed zero point along #", along(has_computed_zero_point)},

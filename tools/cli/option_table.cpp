@@ -579,8 +579,9 @@ Rows experts() {
           .only_for(of_models)
           .formerly("--tables"),
       row(models, "--pass constants", "FORM",
-          "weights in small types: computed (widened at compile time, fast) or stored (widened in the kernels, a small "
-          "bundle); auto: stored under --objective size",
+          "weights in small types: computed (widened at compile time, fast; on CPUs except for large weights of "
+          "products of few rows) or stored (widened in the kernels, a small bundle); auto: stored under --objective "
+          "size",
           AT(model.constants), expert)
           .allowing("auto|computed|stored")
           .only_for(of_models)

@@ -15,7 +15,9 @@
 #include "ir/text/text.h"
 #include "lowering/fusion/grouping.h"
 #include "lowering/fusion/launches.h"
+#include "lowering/graph/program.h"
 #include "lowering/terms/statements.h"
+#include "tests/lowering/operators/called_outputs.h"
 #include "tests/lowering/pipeline/random_models.h"
 #include "tests/lowering/random_graphs.h"
 #include "tests/lowering/stored_run.h"
@@ -94,6 +96,38 @@ TEST(Passes, StoredConstantsLeaveShapesKnown) {
   ASSERT_TRUE(program.ok()) << program.errors()[0].text();
   EXPECT_EQ(program->constants.count("weights"), 0U);
   EXPECT_EQ(program->constants.count("numbers"), 1U);
+}
+
+// One register tile has up to eight rows, so it widens each weight once; weights of more rows are floats.
+TEST(Passes, WeightsOfFewRowsStayNarrow) {
+  std::mt19937_64 random(1);
+  Tensor weights(Scalar::i8, {48, 64}), scales(Scalar::f32, {48, 4});
+  for (int64_t i = 0; i < weights.size(); ++i) weights.set_integer(i, static_cast<int64_t>(random() % 255) - 127);
+  for (int64_t i = 0; i < scales.size(); ++i) scales.set_float(i, 0.125 + static_cast<double>(i % 5));
+  for (const int64_t rows : {1, 8, 9}) {
+    Tensor x(Scalar::f32, {rows, 64});
+    for (int64_t i = 0; i < x.size(); ++i) x.set_float(i, static_cast<double>(random() % 17) - 8);
+    const std::vector<NamedCall> calls = {
+        call_named("DequantizeLinear", {"q", "s"}, {"w"}, {{"axis", int64_t{1}}, {"block_size", int64_t{16}}}),
+        call_named("Transpose", {"w"}, {"t"}), call_named("MatMul", {"x0", "t"}, {"y"})};
+    const Program program = program_of_calls({x}, calls, {"y"}, {{"q", weights}, {"s", scales}});
+    Program passed = program;
+    PassOptions options;
+    options.profile.second_caches = 1024;
+    for (const char* pass : {"fold-constants", "inline-definitions", "inline-views", "inline-widening"})
+      ASSERT_TRUE(find_pass(pass)->run(passed, options).ok()) << pass;
+    ASSERT_EQ(passed.definitions.size(), 1U) << show(passed);
+    const std::vector<Weights>& stored = passed.definitions[0].weights;
+    if (rows > thin_rows) {
+      ASSERT_EQ(stored.size(), 1U);
+      EXPECT_EQ(passed.constants.at(stored[0].value).scalar(), Scalar::f32);
+      continue;
+    }
+    // Both constants are stored along the columns of the product.
+    EXPECT_THAT(stored, testing::UnorderedElementsAre(Weights{"q", {48, 64}, 0}, Weights{"s", {48, 4}, 0}));
+    EXPECT_EQ(passed.constants.at("q").scalar(), Scalar::i8);
+    EXPECT_TRUE(same_bits(interpreted_outputs(passed, {x})[0], interpreted_outputs(program, {x})[0]));
+  }
 }
 
 TEST(Passes, DefinitionsMeanWhatTheirLayersMean) {
