@@ -69,7 +69,7 @@ class LoadKnownLanes : public WithUsedLets {
       return taken_from(
           op, op->type.lanes(), [](int lane) { return lane; }, op);
     }
-    // Below these nodes the lanes of a vector are other lanes than those of the selection.
+    // Lane i of a vector inside these nodes is not lane i of the selection.
     HExpr visit(const VectorReduce* op) override { return op; }
     HExpr visit(const Ramp* op) override { return op; }
     HExpr visit(const Broadcast* op) override { return op; }
