@@ -47,6 +47,9 @@ class Folding {
     return value;
   }
 
+  /// A value that the program no longer has.
+  void release(const Tensor& value) { bytes_ -= byte_size(value.scalar(), value.shape()); }
+
   /// The number of terms left to the device for lack of budget.
   int64_t left() const { return left_; }
 
@@ -387,9 +390,50 @@ class NarrowWeights {
 
 }  // namespace
 
-Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& budget, int64_t narrow_bytes,
+namespace {
+
+// Drops values that definitions have made for constants alone, once all of these are constants too.
+class Intermediates {
+ public:
+  explicit Intermediates(Program& program) : program_(program) {
+    for (const Definition& d : program.definitions) {
+      for (Expr p : parameters_of(d.expression)) ++readers_[p->name];
+    }
+  }
+
+  void folded(const Definition& definition, Folding& folding) {
+    made_.insert(definition.value);
+    for (Expr p : parameters_of(definition.expression)) {
+      if (--readers_[p->name] > 0 || made_.count(p->name) == 0 || is_output(program_, p->name)) continue;
+      const auto constant = program_.constants.find(p->name);
+      folding.release(constant->second);
+      program_.constants.erase(constant);
+    }
+  }
+
+ private:
+  Program& program_;
+  std::map<std::string, int64_t> readers_;
+  std::set<std::string> made_;
+};
+
+// The default limits grow with the model: unpacking weights takes a few operations for each, and is linear.
+FoldingBudget budget_for(const Program& program, FoldingBudget budget) {
+  if (!(budget == FoldingBudget{})) return budget;
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : program.constants) bytes += std::ssize(tensor.bytes());
+  budget.operations += 32 * bytes;
+  budget.bytes += 8 * bytes;
+  return budget;
+}
+
+}  // namespace
+
+Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingBudget& limits, int64_t narrow_bytes,
                                const std::set<std::string>* only) {
+  const FoldingBudget budget = budget_for(program, limits);
   Folding folding(budget);
+  Intermediates intermediates(program);
   const NarrowWeights narrow(program, narrow_bytes);
   Diagnostics problems;
   std::vector<char> folded(program.definitions.size(), 0);
@@ -414,6 +458,7 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
     }
     if (!*value) continue;
     fold_definition(program, definition, std::move(**value));
+    intermediates.folded(definition, folding);
     folded[i] = 1;
   }
   size_t kept = 0;

@@ -19,12 +19,14 @@ enum class ConstantUse : uint8_t { computed, stored };
 
 /// Limits, over the whole model, for layers computed at compile time because all their inputs are known. Work beyond
 /// the limits stays for the device, as if the inputs were unknown. Half is reserved for small results, because shapes
-/// must be known however much the weights cost.
+/// must be known however much the weights cost. The default limits grow by 32 operations and 8 bytes for each byte of
+/// the model's constants.
 struct FoldingBudget {
   /// Calls, casts and selections, and moved elements. Winograd's transform of 512 filters of 2048 channels has 1.2
   /// billion and takes half a second on one core.
   int64_t operations = 8'000'000'000;
-  int64_t bytes = int64_t{4} << 30;  ///< bytes of all results together, and of the temporaries of each evaluation
+  int64_t bytes = int64_t{4} << 30;  ///< bytes of all results that the program keeps at a time, and of the temporaries
+                                     ///< of each evaluation
 
   bool operator==(const FoldingBudget&) const = default;
 };

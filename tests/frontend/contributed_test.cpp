@@ -1,5 +1,6 @@
 // Operators of onnxruntime's domain: bodies for operators that are several layers, and the refusal of the others.
 #include <gmock/gmock.h>
+#include <onnx/defs/attr_proto_util.h>
 
 #include <limits>
 
@@ -193,21 +194,24 @@ TEST(Contributed, WeightsInBlocksAreDequantised) {
         for (int64_t i = 0; i < size; ++i) tensor.add_int32_data(byte_at(i));
       };
       bytes_of("b", {columns, blocks, bytes});
-      onnx::TensorProto& scales = *model.mutable_graph()->add_initializer();
-      scales.set_name("s");
-      scales.set_data_type(onnx::TensorProto::FLOAT);
-      scales.add_dims(columns * blocks);
-      for (int64_t i = 0; i < columns * blocks; ++i) scales.add_float_data(static_cast<float>(i + 1) / 8);
+      const auto scales_of = [](const char* name, int64_t size) {
+        onnx::TensorProto scales;
+        scales.set_name(name);
+        scales.set_data_type(onnx::TensorProto::FLOAT);
+        scales.add_dims(size);
+        for (int64_t i = 0; i < size; ++i) scales.add_float_data(static_cast<float>(i + 1) / 8);
+        return scales;
+      };
+      *model.mutable_graph()->add_initializer() = scales_of("s", columns * blocks);
       if (has_zeros) bytes_of("z", {columns * zero_bytes});
       onnx::NodeProto& node = add_contributed(model, "MatMulNBits", {"a", "b", "s"}, {"y"});
       if (has_zeros) node.add_input("z");
-      for (const auto& [name, value] : std::vector<std::pair<const char*, int64_t>>{
-               {"K", inner}, {"N", columns}, {"bits", bits}, {"block_size", block}}) {
-        onnx::AttributeProto& attribute = *node.add_attribute();
-        attribute.set_name(name);
-        attribute.set_type(onnx::AttributeProto::INT);
-        attribute.set_i(value);
-      }
+      const auto set = [](onnx::NodeProto& call, int64_t k, int64_t n, int64_t width, int64_t size) {
+        for (const auto& [name, value] :
+             std::vector<std::pair<const char*, int64_t>>{{"K", k}, {"N", n}, {"bits", width}, {"block_size", size}})
+          *call.add_attribute() = onnx::MakeAttribute(name, value);
+      };
+      set(node, inner, columns, bits, block);
       add_output(model, "y", {"2", "3"});
       const auto program = read_contributed(model);
       ASSERT_TRUE(program.ok()) << program.errors()[0].text();
@@ -231,6 +235,14 @@ TEST(Contributed, WeightsInBlocksAreDequantised) {
         }
       }
       EXPECT_EQ(program->definitions.back().expression->operation->name, "MatMul");
+      // The type of a contributed operator's result is unknown to onnx.
+      set(add_contributed(model, "MatMulNBits", {"y", "b2", "s2"}, {"w"}), 3, 2, 8, 16);
+      bytes_of("b2", {2, 1, 16});
+      *model.mutable_graph()->add_initializer() = scales_of("s2", 2);
+      add_output(model, "w", {"2", "2"});
+      const auto chain = read_contributed(model);
+      ASSERT_TRUE(chain.ok()) << chain.errors()[0].text();
+      for (const Definition& d : chain->definitions) EXPECT_NE(d.expression->operation->name, "MatMulNBits");
     }
   }
 }

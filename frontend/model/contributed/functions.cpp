@@ -90,41 +90,41 @@ bool write_block_quantised_product(Writer& w) {
   const auto weights = w.extents(1);
   const int64_t bits = w.integer("bits", 4), block = w.integer("block_size", 0), columns = w.integer("N", 0);
   const int64_t inner = w.integer("K", 0);
-  const bool in_types = w.element_type(0) == onnx::TensorProto::FLOAT &&
-                        w.element_type(2) == onnx::TensorProto::FLOAT &&
-                        (!w.given(3) || w.element_type(3) == onnx::TensorProto::UINT8);
+  // The rows have the type of the scales; their own may be unknown, after another contributed operator.
+  const bool in_types =
+      w.element_type(2) == onnx::TensorProto::FLOAT && (!w.given(3) || w.element_type(3) == onnx::TensorProto::UINT8);
   if (!in_types || w.given(4) || (bits != 4 && bits != 8) || std::min({block, columns, inner}) < 1) return false;
   const int64_t blocks = (inner + block - 1) / block, packed = (blocks * bits + 7) / 8;
   if (!weights || *weights != Integers{columns, blocks, block * bits / 8}) return false;
   w.constant("by_blocks", {columns, blocks});
   w.constant("by_rows", {columns, blocks * block});
-  w.constant("zero_bytes", {columns, packed});
   w.constant("zero_rows", {columns, packed * 8 / bits});
-  w.constant("at_end", {-1});
+  w.constant("single", {-1, 1});
   w.constant("from", {0});
   w.constant("second", {1});
   w.constant("block_count", {blocks});
   w.constant("inner", {inner});
   w.like("mask", 15, "b");
   w.like("half_byte", 4, "b");
-  const auto unpacked = [&](const std::string& bytes, const std::string& shape) {
-    if (bits == 8) return bytes;
-    w.add(bytes + "_low = BitwiseAnd (" + bytes + ", mask)");
-    w.add(bytes + "_high = BitShift <direction = \"RIGHT\"> (" + bytes + ", half_byte)");
-    for (const char* half : {"_low", "_high"}) w.add(bytes + half + "_1 = Unsqueeze (" + bytes + half + ", at_end)");
-    w.add(bytes + "_pairs = Concat <axis = -1> (" + bytes + "_low_1, " + bytes + "_high_1)");
-    w.add(bytes + "_all = Reshape (" + bytes + "_pairs, " + shape + ")");
-    return bytes + "_all";
+  const auto unpacked = [&](const std::string& bytes, const std::string& to, const std::string& shape) {
+    if (bits == 4) {
+      w.add(bytes + "_bytes = Reshape (" + bytes + ", single) " + bytes + "_low = BitwiseAnd (" + bytes +
+            "_bytes, mask)");
+      w.add(bytes + "_high = BitShift <direction = \"RIGHT\"> (" + bytes + "_bytes, half_byte)");
+      w.add(bytes + "_all = Concat <axis = -1> (" + bytes + "_low, " + bytes + "_high)");
+    }
+    w.add(to + " = Reshape (" + bytes + (bits == 4 ? "_all, " : ", ") + shape + ")");
   };
-  w.add("s = Reshape (scales, by_blocks) q = Reshape (" + unpacked("b", "by_rows") + ", by_rows)");
+  w.add("s = Reshape (scales, by_blocks)");
+  unpacked("b", "q", "by_rows");
   if (w.given(3)) {
-    w.add("lines = Reshape (zeros, zero_bytes)");
-    w.add("z = Slice (" + unpacked("lines", "zero_rows") + ", from, block_count, second)");
+    unpacked("zeros", "all_zeros", "zero_rows");
+    w.add("z = Slice (all_zeros, from, block_count, second)");
     w.add("rows = DequantizeLinear <axis = 1> (q, s, z)");
   } else {
-    w.scalar("middle", bits == 4 ? 8 : 128);
-    w.add("wide = Cast <to = 7> (q) centred = Sub (wide, middle) signed = Cast <to = 3> (centred)");
-    w.add("rows = DequantizeLinear <axis = 1> (signed, s)");
+    w.like("middle", bits == 4 ? 8.0F : 128.0F, "b");
+    w.add("wide = Cast <to = 5> (q) middle_wide = Cast <to = 5> (middle) centred = Sub (wide, middle_wide)");
+    w.add("signed = Cast <to = 3> (centred) rows = DequantizeLinear <axis = 1> (signed, s)");
   }
   w.set("block_size", block);
   w.add("exact = Slice (rows, from, inner, second) turned = Transpose <perm = [1, 0]> (exact)");
