@@ -374,7 +374,7 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
   onnx::GraphProto& graph = *model.mutable_graph();
   constexpr int maximum_rounds = 16;  // the standard's bodies nest three deep
   for (int round = 0; round < maximum_rounds; ++round) {
-    // A body of this folder comes before a row of the operator table, which has the calls that the body leaves out.
+    // A contributed body comes before a row of the operator table, which has the calls that the body leaves out.
     const auto wanted = [&](const onnx::NodeProto& node) {
       const bool is_open =
           !has_operator(node.domain(), node.op_type()) || has_contributed_body(node.domain(), node.op_type());

@@ -1,7 +1,7 @@
 #include "lowering/cost/work.h"
 
 #include <algorithm>
-#include <functional>
+#include <iterator>
 #include <unordered_map>
 
 #include "ir/operators/operators.h"
@@ -59,17 +59,26 @@ void add_node(Work& work, Expr e, int64_t times) {
 // parameters.
 Work tree_work(Expr term) {
   std::unordered_map<Expr, Work> known;
-  const std::function<Work(Expr)> of = [&](Expr e) {
-    if (auto found = known.find(e); found != known.end()) return found->second;
+  // Terms may be deeper than the stack allows for a recursion.
+  std::vector<Expr> open = {term};
+  while (!open.empty()) {
+    const Expr e = open.back();
+    const std::vector<Expr> children = usual_children(e);
+    const size_t before = open.size();
+    std::copy_if(children.begin(), children.end(), std::back_inserter(open),
+                 [&](Expr c) { return known.count(c) == 0; });
+    if (open.size() > before) continue;
+    open.pop_back();
+    if (known.count(e) != 0) continue;
     Work out;
     add_node(out, e, 1);
-    for (Expr c : usual_children(e)) {
+    for (Expr c : children) {
       const bool repeats = c->pattern == Pattern::function && e->pattern != Pattern::let;
-      add(out, of(c), repeats ? applications(e) : 1);
+      add(out, known.at(c), repeats ? applications(e) : 1);
     }
-    return known[e] = out;
-  };
-  Work out = of(term);
+    known[e] = std::move(out);
+  }
+  Work out = known.at(term);
   for (Expr p : parameters_of(term)) out.read[p->name] = scalar_bytes(p->type);
   out.is_exact = false;
   return out;

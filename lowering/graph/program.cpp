@@ -388,10 +388,6 @@ class NarrowWeights {
   std::map<std::string, std::vector<const Definition*>> consumers_;
 };
 
-}  // namespace
-
-namespace {
-
 // Drops values that definitions have made for constants alone, once all of these are constants too.
 class Intermediates {
  public:

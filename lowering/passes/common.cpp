@@ -35,7 +35,7 @@ Result<Nothing> fold_added(Program& program, const std::set<std::string>& before
   for (const Definition& definition : program.definitions) {
     if (before.count(definition.value) == 0) added.insert(definition.value);
   }
-  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding, {}, &added));
+  HOIST_TRY_VOID(fold_constants(program, options.constants, options.folding, never_narrow, &added));
   drop_unused(program);
   return Nothing{};
 }

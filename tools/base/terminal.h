@@ -34,10 +34,11 @@ struct Audience {
 };
 
 /// During the lifetime of this object `audience` receives all output, and afterwards the previous audience does. One
-/// per process.
+/// per process. The audience must live longer.
 class WithAudience {
  public:
   explicit WithAudience(const Audience& audience);
+  explicit WithAudience(Audience&&) = delete;
   ~WithAudience();
   WithAudience(const WithAudience&) = delete;
   WithAudience& operator=(const WithAudience&) = delete;

@@ -178,7 +178,7 @@ class WithoutUnneeded : public IRMutator {
   Stmt visit(const Free* op) override { return goes(op->name) ? nothing() : IRMutator::visit(op); }
   Stmt visit(const Store* op) override { return goes(op->name) ? nothing() : IRMutator::visit(op); }
   Stmt visit(const Block* op) override {
-    const Stmt first = mutate(op->first), rest = mutate(op->rest);
+    Stmt first = mutate(op->first), rest = mutate(op->rest);
     if (is_nothing(first)) return rest;
     return is_nothing(rest) ? first : Block::make(first, rest);
   }
@@ -192,13 +192,13 @@ class WithoutUnneeded : public IRMutator {
     return without_empty(s, s.as<ProducerConsumer>()->body);
   }
   Stmt visit(const IfThenElse* op) override {
-    const Stmt s = IRMutator::visit(op);
+    Stmt s = IRMutator::visit(op);
     const IfThenElse* choice = s.as<IfThenElse>();
     if (choice == nullptr || (choice->else_case.defined() && !is_nothing(choice->else_case))) return s;
     return without_empty(s, choice->then_case);
   }
   Stmt visit(const LetStmt* op) override {
-    const Stmt s = IRMutator::visit(op);
+    Stmt s = IRMutator::visit(op);
     const LetStmt* let = s.as<LetStmt>();
     if (let == nullptr) return s;
     if (is_nothing(let->body)) return nothing();

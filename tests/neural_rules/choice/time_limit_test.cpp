@@ -128,7 +128,7 @@ TEST(ChoiceInTime, WithoutTimeTheModelStaysAsItIs) {
   EXPECT_THAT(nothing->study.notes, Contains(HasSubstr("before the unchanged model was verified")));
 
   const PrepareModel no_rules = slow_models([](const RewrittenModel& model) { return model.only_values ? 60 : 0.05; });
-  const auto reference = chosen_within(1, 1, no_rules);
+  const auto reference = chosen_within(3, 3, no_rules);
   ASSERT_TRUE(reference.ok()) << reference.errors()[0].text();
   EXPECT_TRUE(reference->chosen.empty() && reference->measured.empty() && reference->study.budget_met);
   EXPECT_TRUE(reference->study.points[0].verified);

@@ -115,11 +115,12 @@ TEST(Options, TheCommandLineTakesEveryOption) {
 
 TEST(Options, OldNamesSetTheSameMember) {
   std::vector<std::string> notes;
-  const WithAudience audience({[](std::string_view) {}, [](std::string_view) {},
-                               [&](std::string_view kind, const Diagnostic& problem) {
-                                 notes.push_back(std::string(kind) + ": " + problem.text());
-                               },
-                               [](const std::string&) {}});
+  const Audience audience = {[](std::string_view) {}, [](std::string_view) {},
+                             [&](std::string_view kind, const Diagnostic& problem) {
+                               notes.push_back(std::string(kind) + ": " + problem.text());
+                             },
+                             [](const std::string&) {}};
+  const WithAudience hears(audience);
   size_t count = 0;
   for (const OptionRow& row : option_rows()) {
     if (*row.old_name == '\0') continue;

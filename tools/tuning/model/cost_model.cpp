@@ -343,7 +343,7 @@ Result<CostModel> CostModel::load(std::string_view text, const std::string& wher
   const auto file = nlohmann::json::parse(text, nullptr, false);
   const Diagnostics refused = {
       {where, "it is not a cost model of this version of hoist", "cost_model_quality writes one"}};
-  const auto names = kernel_feature_names(), amount_names = kernel_amount_names();
+  const auto amount_names = kernel_amount_names();
   try {
     const auto& features = file.at("features");
     std::string lines;
