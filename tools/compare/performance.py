@@ -21,8 +21,8 @@ PAGE = ROOT / "tools" / "pages" / "performance.md"
 
 HEAD = """# Performance
 
-`tools/compare/performance.py` writes this page from measurements of `tools/compare/peers` and of
-`tools/compare/architectures.py --speed`; no other document states times. Outputs are compared with ONNX Runtime's before any time is taken. Times are milliseconds per run. The speed-up is
+`tools/compare/performance.py` writes this page from measurements of `tools/compare/peers`, `compare.py blocks` and
+`architectures.py --speed`; no other document states times. Outputs are compared with ONNX Runtime's before any time is taken. Times are milliseconds per run. The speed-up is
 the time of the fastest other engine divided by hoist's: above 1x hoist is faster.
 
 Measure your model on your machine with `tools/compare/peers MODEL.onnx`; results of other machines are a weak
