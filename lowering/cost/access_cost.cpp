@@ -9,6 +9,7 @@
 #include "lowering/cost/cache_sets.h"
 #include "lowering/cost/element_reads.h"
 #include "lowering/cost/work.h"
+#include "lowering/tiling/contractions.h"
 #include "lowering/tiling/row_blocks.h"
 
 namespace hoist {
@@ -53,15 +54,6 @@ DimensionOrder innermost_order(size_t rank, size_t dimension) {
   }
   if (rank > 0) out.push_back(static_cast<int64_t>(dimension));
   return out;
-}
-
-int64_t lanes_in_group(const Definition& definition, const Weights& weights, int64_t width) {
-  const Type type = definition.expression->type;
-  if (weights.groups <= 1 || !type->is_array() || sizes_of(type).size() < 2) return width;
-  const int64_t filters = sizes_of(type)[1].value() / weights.groups;
-  int64_t lanes = 1;
-  while (lanes < width && filters % (2 * lanes) == 0) lanes *= 2;
-  return filters == 1 ? width : lanes;
 }
 
 AccessCost::AccessCost(const Definition& definition, const Profile& profile)

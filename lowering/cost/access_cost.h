@@ -23,10 +23,6 @@ using DimensionOrder = std::vector<int64_t>;
 /// The order with one dimension innermost and the others as in ONNX.
 DimensionOrder innermost_order(size_t rank, size_t dimension);
 
-/// The lanes of vectors along the output channels: the largest power of two, up to `width`, that divides the filters of
-/// a group; `width` for one filter a channel, whose lanes read channels of their own, and for weights without groups.
-int64_t lanes_in_group(const Definition& definition, const Weights& weights, int64_t width);
-
 class AccessCost {
  public:
   /// `profile` must outlive the object.
@@ -77,7 +73,7 @@ class AccessCost {
   Kind kind_ = Kind::elements;
   bool channels_first_;
   int64_t group_lanes_;      // lanes of vectors along dimension 1 of a contraction in groups
-  int64_t group_bytes_ = 0;  // elements that one group reads
+  int64_t group_bytes_ = 0;  // bytes that one group reads
   std::vector<int64_t> shape_;
   double operations_ = 0;
   std::vector<std::vector<int64_t>> shapes_;  // loads of operands; empty if one is not an array of scalars

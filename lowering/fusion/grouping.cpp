@@ -413,9 +413,7 @@ namespace {
 
 // True for a contraction of so few rows that a kernel widens each of these constant weights once.
 bool widens_once(const Program& program, const Definition& producer, const Definition& consumer) {
-  const auto is_constant = [&](Expr p) { return program.constants.count(p->name) != 0; };
-  const std::vector<Expr> reads = parameters_of(producer.expression);
-  if (!std::all_of(reads.begin(), reads.end(), is_constant)) return false;
+  if (!reads_constants_alone(program, producer.expression)) return false;
   const std::vector<int64_t> shape = shape_of(consumer.expression->type);
   return !shape.empty() && element_count(shape) <= thin_rows * shape.back() && is_product_of(consumer, producer);
 }

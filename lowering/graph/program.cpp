@@ -77,11 +77,6 @@ bool widens(Expr e, const std::map<std::string, Tensor>& constants) {
   return float_bytes(e->type) > constant_bytes(e, constants);
 }
 
-bool reads_constants_alone(const Program& program, Expr e) {
-  const std::vector<Expr> reads = parameters_of(e);
-  return std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
-}
-
 // Replaces sums over constants inside a layer's term (for instance of its weights) by new constants.
 Result<Nothing> fold_constant_sums(Program& program, Definition& definition, ValueNames& names, Folding& folding) {
   std::set<Expr> left;  // left to the device
@@ -307,6 +302,11 @@ Diagnostics without_kernels(const Program& program) {
 }
 
 }  // namespace
+
+bool reads_constants_alone(const Program& program, Expr e) {
+  const std::vector<Expr> reads = parameters_of(e);
+  return std::all_of(reads.begin(), reads.end(), [&](Expr p) { return program.constants.count(p->name) != 0; });
+}
 
 Result<Nothing> inline_operators(Program& program, const FoldingBudget& budget) {
   if (Diagnostics problems = without_kernels(program); !problems.empty()) return problems;

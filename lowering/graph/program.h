@@ -46,6 +46,9 @@ Result<Nothing> fold_constants(Program& program, ConstantUse use, const FoldingB
 /// Evaluates the float weights that fold_constants left to kernels and that no kernel has taken.
 Result<Nothing> fold_widened(Program& program, const FoldingBudget& budget);
 
+/// True if all parameters of a term are constants of the program.
+bool reads_constants_alone(const Program& program, Expr e);
+
 /// The values that definitions define, for passes that ask for many of them: is_definition searches the program.
 std::set<std::string> defined_values(const Program& program);
 

@@ -12,6 +12,18 @@ bool is_product(const Definition& d) {
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
 }
 
+int64_t lanes_dividing(int64_t n, int64_t width) {
+  while (n % width != 0) width /= 2;
+  return width;
+}
+
+int64_t lanes_in_group(const Definition& d, const Weights& w, int64_t width) {
+  const Type type = d.expression->type;
+  if (w.groups <= 1 || !type->is_array() || sizes_of(type).size() < 2) return width;
+  const int64_t filters = sizes_of(type)[1].value() / w.groups;
+  return filters == 1 ? width : lanes_dividing(filters, width);
+}
+
 int64_t contiguous_terms(const Definition& d, const Weights& w, const std::vector<int64_t>& extents) {
   const bool outputs_first = extents.size() == 2 && w.output_dimension == 0;
   return extents[d.channels_first || outputs_first ? 1 : extents.size() - 2];

@@ -15,6 +15,13 @@ namespace hoist {
 /// True if all results of a row share one operand and all results of a column share the other.
 bool is_product(const Definition& d);
 
+/// The largest power of two that divides n, up to `width`, which is one too.
+int64_t lanes_dividing(int64_t n, int64_t width);
+
+/// The lanes of vectors along the output channels, which have to divide the filters of a group; `width` for one filter
+/// a channel, whose lanes read channels of their own, and for weights without groups.
+int64_t lanes_in_group(const Definition& d, const Weights& w, int64_t width);
+
 /// The number of contiguous products of a sum, for weights of these extents: over the input channels, or over the
 /// dimension of a matrix that is not the output dimension.
 int64_t contiguous_terms(const Definition& d, const Weights& w, const std::vector<int64_t>& extents);

@@ -9,6 +9,7 @@
 
 #include "ir/target/machine.h"
 #include "lowering/terms/terms.h"
+#include "lowering/tiling/contractions.h"
 
 namespace hoist {
 namespace {
@@ -46,11 +47,7 @@ bool may_reach_back(const CpuResults& results, const Profile& profile) {
 // tail, whose results are stored one by one; otherwise each lane of the tail is loaded alone in every loop. The lanes
 // of a vector must use the same group of the left operand.
 int64_t usual_width(const CpuResults& results, const Profile& profile) {
-  if (results.group > 0) {
-    int64_t width = profile.vector_width;
-    while (results.group % width != 0) width /= 2;
-    return width;
-  }
+  if (results.group > 0) return lanes_dividing(results.group, profile.vector_width);
   const double uneven = may_reach_back(results, profile) ? 1.1 : 4;
   int64_t best = 1;
   auto least = static_cast<double>(results.columns);

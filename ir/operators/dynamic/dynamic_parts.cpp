@@ -214,23 +214,23 @@ Done padded_call(ExtentComposer& c) {
   DynamicArray out = operand(c, 0);
   const size_t named = axes ? axes->size() : out.extents.size();
   if (amounts->size() != 2 * named) return false;
-  const auto attribute = c.call().attributes.find("mode");
-  const auto* text = attribute == c.call().attributes.end() ? nullptr : std::get_if<std::string>(&attribute->second);
-  const std::string mode = text == nullptr ? "constant" : *text;
+  const std::string mode = text_of(c.call(), "mode", "constant");
   const bool has_filler = c.has(2);
   const auto filler = [&] {
     return has_filler ? call(c, "Reshape", {input_name(c, 2)}, {{"shape", Shape{1}}})
                       : constant_number(c, scalar_of(c, out.value), 0);
   };
   // Amounts that are known, at least at the front, are a Pad of the arrays at capacity.
-  Shape fixed(2 * out.extents.size(), 0);
+  const size_t rank = out.extents.size();
+  Shape fixed(2 * rank, 0);
+  ShapeValues added(rank, exactly(0));  // after the last element
   std::set<int64_t> behind;
   for (size_t i = 0; i < named; ++i) {
     HOIST_TRY(const int64_t axis,
-              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(out.extents.size())));
+              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(rank)));
     const auto d = static_cast<size_t>(axis);
     const ShapeValue &before = (*amounts)[i], &after = (*amounts)[i + named];
-    ShapeValue& extent = out.extents[d];
+    const ShapeValue& extent = out.extents[d];
     if (before == exactly(0) && after == exactly(0)) continue;
     const bool all_known = extent.is_known() && before.is_known() && after.is_known();
     if (!all_known && (mode != "constant" || !before.is_known() || before.low < 0 || after.low < 0)) {
@@ -239,7 +239,8 @@ Done padded_call(ExtentComposer& c) {
     }
     if (!extent.is_known() && after.high > 0) behind.insert(axis);
     fixed[d] = before.low;
-    fixed[d + out.extents.size()] = after.high;
+    fixed[d + rank] = after.high;
+    added[d] = after;
   }
   Attributes attributes = attributes_without(c, {"pads", "axes"});
   attributes["pads"] = fixed;
@@ -247,14 +248,10 @@ Done padded_call(ExtentComposer& c) {
   if (has_filler) inputs = {out.value, "", input_name(c, 2)};
   if (std::any_of(fixed.begin(), fixed.end(), [](int64_t n) { return n != 0; }))
     out.value = call(c, "Pad", inputs, attributes);
-  for (size_t d = 0; d < out.extents.size(); ++d) out.extents[d] = sum(c, out.extents[d], exactly(fixed[d]));
+  for (size_t d = 0; d < rank; ++d) out.extents[d] = sum(c, out.extents[d], exactly(fixed[d]));
   if (!behind.empty()) out.value = filled(c, out, behind, filler());
-  for (size_t i = 0; i < named; ++i) {
-    HOIST_TRY(const int64_t axis,
-              normalise_axis(axes ? (*axes)[i] : static_cast<int64_t>(i), static_cast<int64_t>(out.extents.size())));
-    const auto d = static_cast<size_t>(axis);
-    if (fixed[d + out.extents.size()] != 0)
-      out.extents[d] = greatest(c, sum(c, out.extents[d], (*amounts)[i + named]), exactly(0));
+  for (size_t d = 0; d < rank; ++d) {
+    if (fixed[d + rank] != 0) out.extents[d] = greatest(c, sum(c, out.extents[d], added[d]), exactly(0));
   }
   HOIST_TRY_VOID(check_capacity(out.extents));
   c.give(0, out.value, out.extents);
@@ -383,8 +380,7 @@ Done scattered_cache_call(ExtentComposer& c) {
   const DynamicArray cache = operand(c, 0), update = operand(c, 1);
   HOIST_TRY(const int64_t axis, axis_of(c, "axis", -2, cache.extents.size()));
   const auto d = static_cast<size_t>(axis);
-  const auto mode = c.call().attributes.find("mode");
-  const bool wraps = mode != c.call().attributes.end() && std::get<std::string>(mode->second) == "circular";
+  const bool wraps = text_of(c.call(), "mode", "linear") == "circular";
   if (update.extents.size() != cache.extents.size() || !update.extents[d].is_known() ||
       (wraps && !cache.extents[d].is_known()))
     return false;

@@ -11,12 +11,6 @@
 namespace hoist::operators {
 namespace {
 
-std::string text_of(const NamedCall& call, const std::string& name, const std::string& otherwise) {
-  const auto found = call.attributes.find(name);
-  const auto* value = found == call.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
-  return value == nullptr ? otherwise : *value;
-}
-
 double number_of(const NamedCall& call, const std::string& name, double otherwise) {
   const auto found = call.attributes.find(name);
   const auto* value = found == call.attributes.end() ? nullptr : std::get_if<double>(&found->second);

@@ -157,6 +157,12 @@ int64_t integer_of(const NamedCall& call, const std::string& name, int64_t other
   return value == nullptr ? otherwise : *value;
 }
 
+std::string text_of(const NamedCall& call, const std::string& name, const std::string& otherwise) {
+  const auto found = call.attributes.find(name);
+  const auto* value = found == call.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  return value == nullptr ? otherwise : *value;
+}
+
 std::optional<std::vector<int64_t>> known_list(ExtentComposer& c, const NamedCall& call, const std::string& name,
                                                size_t input) {
   if (const auto found = call.attributes.find(name); found != call.attributes.end()) {

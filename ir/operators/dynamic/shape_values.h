@@ -34,6 +34,7 @@ std::string list_value(ExtentComposer& c, const ShapeValues& numbers);
 
 /// An attribute of a call, or `otherwise`.
 int64_t integer_of(const NamedCall& call, const std::string& name, int64_t otherwise);
+std::string text_of(const NamedCall& call, const std::string& name, const std::string& otherwise);
 /// A list from an attribute, or from a known input; nothing if it is absent or unknown.
 std::optional<std::vector<int64_t>> known_list(ExtentComposer& c, const NamedCall& call, const std::string& name,
                                                size_t input);

@@ -1,5 +1,5 @@
-// Restores vectors of two floats that Halide's simplifier has made a ramp. The simplifier turns any concatenation
-// of the scalars a and b into the lanes a and a + (b - a); floats round that sum, so that a kernel differs from its
+// Restores vectors of two floats that Halide's simplifier has made ramps. The simplifier replaces a vector of two
+// scalars a and b by a ramp, whose second lane is a + (b - a). Floats round that sum, so a kernel would differ from its
 // term.
 #include "backends/halide/passes/mutators.h"
 #include "backends/halide/passes/passes.h"
