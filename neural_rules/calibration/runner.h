@@ -15,7 +15,7 @@ namespace hoist {
 
 struct StepTime {
   std::vector<std::string> layers;  ///< computed by the step
-  double seconds = 0;               ///< lower quartile
+  double seconds = 0;               ///< its part of a run's lower quartile
 };
 
 class RunnableModel {
@@ -34,6 +34,7 @@ class RunnableModel {
     }
     return out;
   }
+  /// The steps of a run on the present inputs; their sum is the time of a run.
   virtual Result<std::vector<StepTime>> step_times() = 0;
   /// Times in seconds of whole runs from host memory to host memory.
   virtual Result<std::vector<double>> run_times(int count) = 0;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "ir/base/cancellation.h"
 #include "ir/base/stopwatch.h"
@@ -56,20 +55,14 @@ class Chooser {
     verifier_->digests = std::move(measured_.digests);
     if (!options_.decided) HOIST_TRY_VOID(measure());
     if (measured_.uniform.empty() || verifier_->points.empty()) return as_it_is();
-    costs_ = cost_model(sensitivity_, measured_.uniform, options_.objective);
-    for (StudyPoint& point : verifier_->points) choice().predict(point);
-    // The unchanged model is the reference of all comparisons even if pins forbid it as a choice.
-    verifier_->points[0].predicted_error = 0;
-    const std::vector<double>& seconds = measured_.uniform[0].site_seconds;
-    if (options_.objective == Objective::time)
-      verifier_->points[0].predicted_time = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    predict_points();
     if (!options_.decided) {
       if (can_verify()) {
         HOIST_TRY_VOID(search());
         HOIST_TRY_VOID(take_times());
       }
     }
-    add_overhead();
+    correct_costs();
     return finish();
   }
 
@@ -243,13 +236,19 @@ class Chooser {
   // the slowest one.
   bool over(double share) const { return options_.stopped() || options_.spent() + longest_ > share; }
 
-  // The time of a run outside its kernels: waking the device, moving inputs and outputs.
-  void add_overhead() {
-    if (options_.objective != Objective::time) return;
-    const StudyPoint& reference = verifier_->points[0];
-    const double overhead = std::max(0.0, reference.time.value - reference.predicted_time);
-    costs_.base += overhead;
-    for (StudyPoint& point : verifier_->points) point.predicted_time += overhead;
+  // Proposals do not depend on the times of whole runs, so that a study that continues makes the same ones.
+  void correct_costs() {
+    scale_to_runs(measured_.uniform, verifier_->points);
+    predict_points();
+  }
+
+  void predict_points() {
+    costs_ = cost_model(sensitivity_, measured_.uniform, options_.objective);
+    for (StudyPoint& point : verifier_->points) choice().predict(point);
+    // The unchanged model is the reference of all comparisons even if pins forbid it as a choice.
+    verifier_->points[0].predicted_error = 0;
+    if (options_.objective == Objective::time)
+      verifier_->points[0].predicted_time = measured_.uniform[0].seconds_of_run();
   }
 
   bool out_of_time() const { return over(proposal_share); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "neural_rules/choice/candidates.h"
@@ -123,7 +124,7 @@ class Coster {
           add_edge(other, site, false);
       }
     }
-    out_.base = objective_ == Objective::time ? uniform_[0].site_seconds.back() : 0;
+    out_.base = objective_ == Objective::time ? uniform_[0].seconds(sensitivity_.sites.size()) : 0;
     return std::move(out_);
   }
 
@@ -136,7 +137,7 @@ class Coster {
     const auto found = std::find_if(uniform_.begin(), uniform_.end(), shows);
     return found == uniform_.end() ? nullptr : &*found;
   }
-  double seconds(const std::string& rule, size_t site) const { return uniform(rule)->site_seconds[site]; }
+  double seconds(const std::string& rule, size_t site) const { return uniform(rule)->seconds(site); }
 
   Candidate* candidate(size_t site, const std::string& rule) {
     for (Candidate& known : sensitivity_.studied[site].candidates) {
@@ -148,7 +149,7 @@ class Coster {
   void add_node(size_t site) {
     const bool by_time = objective_ == Objective::time;
     StudySite& studied = sensitivity_.studied[site];
-    studied.time = uniform_[0].site_seconds[site];
+    studied.time = uniform_[0].seconds(site);
     const bool is_product = studied.site.kind == SiteKind::product;
     ChoiceNode node;
     node.options.push_back(
@@ -222,6 +223,19 @@ class Coster {
 };
 
 }  // namespace
+
+double UniformBaseline::seconds_of_run() const {
+  return change * std::accumulate(site_seconds.begin(), site_seconds.end(), 0.0);
+}
+
+void scale_to_runs(std::vector<UniformBaseline>& models, const std::vector<StudyPoint>& points) {
+  for (UniformBaseline& model : models) {
+    const auto is_timed = [&](const StudyPoint& p) { return p.assignment == model.assignment && p.is_timed(); };
+    const auto found = std::find_if(points.begin(), points.end(), is_timed);
+    const double seconds = model.seconds_of_run();
+    if (found != points.end() && seconds > 0) model.change *= found->time.value / seconds;
+  }
+}
 
 UniformBaseline unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps) {
   UniformBaseline out;

@@ -18,6 +18,7 @@
 #include "neural_rules/calibration/sensitivity.h"
 #include "neural_rules/choice/budget.h"
 #include "neural_rules/choice/solver/solver.h"
+#include "neural_rules/choice/study.h"
 
 namespace hoist {
 
@@ -29,10 +30,19 @@ struct UniformBaseline {
   Assignment assignment;
   std::unique_ptr<RunnableModel> runnable;
   std::vector<double> site_seconds;  ///< seconds of the kernels of each site, and then of all other kernels
+  /// Models are timed one after the other on a machine whose speed varies: the model's time in interleaved runs over
+  /// the sum of `site_seconds`, once it is known.
+  double change = 1;
+
+  double seconds(size_t site) const { return site_seconds[site] * change; }
+  double seconds_of_run() const;
 };
 
 /// The unchanged model, from the times of its steps.
 UniformBaseline unchanged_model(const Sensitivity& sensitivity, const std::vector<StepTime>& steps);
+
+/// Sets the `change` of each model whose assignment is a timed point.
+void scale_to_runs(std::vector<UniformBaseline>& models, const std::vector<StudyPoint>& points);
 
 /// Receives each model when it is timed; it may move `runnable`.
 using TakeUniform = std::function<Result<Nothing>(UniformBaseline& model)>;

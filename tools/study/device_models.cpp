@@ -16,8 +16,7 @@ namespace {
 
 constexpr int warm_up_profiles = 3, least_profiles = 15, most_profiles = 200;
 constexpr double profile_seconds = 0.25;
-// Slow models are profiled less often; on a busy machine runs are repeated until the sum of all steps' times is
-// accurate enough.
+// Slow models are profiled less often; on a busy machine runs are repeated until their time is accurate enough.
 constexpr int least_slow_profiles = 3;
 constexpr double most_profile_seconds = 1, steady = 0.05;
 
@@ -27,21 +26,28 @@ class DeviceModel : public RunnableModel {
 
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override { return runner_.run(inputs); }
 
+  // Profiled steps run one by one, with other threads, caches and waits than in a run; turns of both give their ratio.
   Result<std::vector<StepTime>> step_times() override {
     std::vector<std::vector<double>> samples(runner_.steps().size());
-    std::vector<double> wholes;
+    std::vector<double> runs;
     const Stopwatch stopwatch;
-    for (int i = -warm_up_profiles; goes_on(i, stopwatch.seconds(), wholes); ++i) {
+    for (int i = -warm_up_profiles; goes_on(i, stopwatch.seconds(), runs); ++i) {
       const double begin = stopwatch.seconds();
       HOIST_TRY(std::vector<double> seconds, runner_.profile());
+      HOIST_TRY(const std::vector<double> run, run_times(1));
       if (i < 0 && stopwatch.seconds() - begin > most_profile_seconds / least_profiles) i = -1;  // warm by now
       if (i < 0) continue;
       for (size_t k = 0; k < seconds.size(); ++k) samples[k].push_back(seconds[k]);
-      wholes.push_back(std::accumulate(seconds.begin(), seconds.end(), 0.0));
+      runs.push_back(run[0]);
     }
     std::vector<StepTime> out;
-    for (size_t k = 0; k < samples.size(); ++k)
+    double sum = 0;
+    for (size_t k = 0; k < samples.size(); ++k) {
       out.push_back({runner_.steps()[k].layers, quantile(std::move(samples[k]), 0.25)});
+      sum += out.back().seconds;
+    }
+    const double run = summarise_times(runs).lower_quartile.value;
+    for (StepTime& step : out) step.seconds = sum > 0 ? step.seconds * run / sum : 0;
     return out;
   }
 
@@ -56,11 +62,11 @@ class DeviceModel : public RunnableModel {
   }
 
  private:
-  static bool goes_on(int profiles, double seconds, const std::vector<double>& wholes) {
+  static bool goes_on(int profiles, double seconds, const std::vector<double>& runs) {
     if (profiles < least_slow_profiles) return true;
     if (seconds > most_profile_seconds || profiles >= most_profiles) return false;
     if (profiles < least_profiles || seconds < profile_seconds) return true;
-    const Interval time = summarise_times(wholes).lower_quartile;
+    const Interval time = summarise_times(runs).lower_quartile;
     return !(time.high - time.low <= steady * time.value);
   }
 

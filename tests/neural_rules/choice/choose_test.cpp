@@ -291,6 +291,40 @@ TEST(Choose, ABusyMachineDoesNotHideWhatIsFaster) {
   EXPECT_LT(found->study.points[0].time.high, 2e-4);
 }
 
+// A machine that was three times as fast when steps were profiled as in the interleaved runs.
+class SlowerModel : public RunnableModel {
+ public:
+  explicit SlowerModel(std::unique_ptr<RunnableModel> model) : model_(std::move(model)) {}
+  Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override { return model_->run(inputs); }
+  Result<std::vector<StepTime>> step_times() override { return model_->step_times(); }
+  Result<std::vector<double>> run_times(int count) override {
+    HOIST_TRY(std::vector<double> times, model_->run_times(count));
+    for (double& time : times) time *= 3;
+    return times;
+  }
+
+ private:
+  std::unique_ptr<RunnableModel> model_;
+};
+
+TEST(Choose, PredictionsFollowTheTimesOfWholeRuns) {
+  const PrepareModel slower = [](const RewrittenModel& model) -> Result<std::unique_ptr<RunnableModel>> {
+    HOIST_TRY(auto runnable, evaluated_models()(model));
+    return std::unique_ptr<RunnableModel>(std::make_unique<SlowerModel>(std::move(runnable)));
+  };
+  const Program program = residual_model(9);
+  const auto found = choose(program, normal_samples(program, samples_of_test, 1),
+                            normal_samples(program, samples_of_test, 100), slower, options_for("sqnr=25dB"));
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  int compared = 0;
+  for (const StudyPoint& point : found->study.points) {
+    if (!point.is_timed() || !(point.name == "reference" || point.name.starts_with("uniform"))) continue;
+    EXPECT_NEAR(point.predicted_time / point.time.value, 1, 0.05) << point.name;
+    ++compared;
+  }
+  EXPECT_GT(compared, 3);
+}
+
 TEST(Choose, PinsThatBreakTheBudgetAreSaidToDoSo) {
   const Program program = residual_model(9);
   ChooseOptions options = options_for("sqnr=90dB");
