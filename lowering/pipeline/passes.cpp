@@ -136,6 +136,7 @@ constexpr Pass all_passes[] = {
     {"decompose-calls", "splits calls into several with less work in all, such as Einsum over many arrays", calls, rounding, nullptr, decompose_calls, replay_decompose_calls},
     {"bytes-of-weights", "stores weights of 2 and 4 bits in bytes, on CPUs, unless the bundle has to be small", calls, exact, widens_weights},
     {"fold-constants", "evaluates definitions that read only constants", calls, exact, nullptr, constants, replay_fold_constants},
+    {"boxes-of-scatters", "replaces scatters to known places that form a box by selections", calls, exact},
     // Known biases are constants by now.
     {"merge-scales", "divides factors of integer sums by the scale of their quantised result", calls, rounding},
     {"compute-on-host", "computes layers with a data-dependent number of steps by host ops, on CPUs", calls, exact, host_is_the_device, compute_on_host, replay_compute_on_host},

@@ -1,11 +1,10 @@
-#include "lowering/rules/padding_taps.h"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "ir/rules/program_index.h"
 #include "lowering/graph/program.h"
+#include "lowering/rules/call_conditions.h"
 
 namespace hoist {
 namespace {

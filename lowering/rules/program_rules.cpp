@@ -10,7 +10,7 @@
 
 #include "ir/rules/program_index.h"
 #include "lowering/graph/program.h"
-#include "lowering/rules/padding_taps.h"
+#include "lowering/rules/call_conditions.h"
 #include "lowering/rules/tables.h"
 
 namespace hoist {
@@ -532,6 +532,8 @@ const ProgramConditions& program_conditions() {
       {"product of row groups", plain(is_product_of_row_groups)},
       {"taps of padding", plain(has_taps_of_padding)},
       {"a tap of mostly padding", plain(has_tap_of_mostly_padding)},
+      {"a scatter to all places", [](ProgramMatch& m, Numbers) { return scatters_to_box(m, true); }},
+      {"a scatter to a box", [](ProgramMatch& m, Numbers) { return scatters_to_box(m, false); }},
       {"power of #", [](ProgramMatch& m, Numbers n) { return is_power_of(m, n[0]); }},
       {"no multiple of # along # of inputs and # of weights",
        [](ProgramMatch& m, Numbers n) { return is_no_multiple(m, n[0], n[1], n[2]); }},
