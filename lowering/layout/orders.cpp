@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/launch_cost.h"
 #include "lowering/cost/quadratic_choice.h"
 #include "lowering/graph/program.h"
 #include "lowering/layout/planes.h"
@@ -29,6 +30,20 @@ bool transforms_windows(const Definition& d) {
 
 namespace {
 
+// True if the term reads windows of the parameter in its own dimensions: dimension 1 of a value that is rearranged into
+// an image does not hold the image's channels.
+bool reads_windows_of(Expr e, Expr parameter) {
+  const auto is_parameter = [&](Expr n) { return n == parameter; };
+  const auto rearranges = [](Expr n) {
+    return n->pattern == Pattern::transpose || n->pattern == Pattern::split || n->pattern == Pattern::join;
+  };
+  return any_node(e, [&](Expr n) {
+    return has_windows(n) && std::any_of(n->children.begin(), n->children.end(), [&](Expr child) {
+             return any_node(child, is_parameter) && !has_windows(child) && !any_node(child, rearranges);
+           });
+  });
+}
+
 // Values that instructions or whole windows read along the channels.
 std::set<std::string> read_along_channels(const Program& program, const std::map<std::string, Type>& types,
                                           const Profile& profile) {
@@ -37,7 +52,8 @@ std::set<std::string> read_along_channels(const Program& program, const std::map
   for (const Definition& d : program.definitions) {
     if (!transforms_windows(d)) continue;
     for (Expr p : parameters_of(d.expression)) {
-      if (defined.count(p->name) != 0 && is_image_rank(p->type)) out.insert(p->name);
+      if (defined.count(p->name) != 0 && is_image_rank(p->type) && reads_windows_of(d.expression, p))
+        out.insert(p->name);
     }
   }
   return out;
@@ -271,7 +287,7 @@ class OrderChoice {
       const std::string& operand = operands[k]->name;
       if (!operands[k]->type->is_array()) continue;
       if (is_stored_as_chosen(operand)) {
-        if (!concatenates || group_of(operand) != group) add_loads(cost, group, k, group_of(operand));
+        if (!concatenates || group_of(operand) != group) add_loads(d, cost, group, k, group_of(operand));
         continue;
       }
       for (size_t i = 0; i < loops.size(); ++i)
@@ -279,8 +295,27 @@ class OrderChoice {
     }
   }
 
+  // The cheapest copy of an operand for a definition whose rows share folds and so read their elements several times.
+  std::optional<ChosenOrder::Copy> best_copy(const Definition& d, const AccessCost& cost, const DimensionOrder& loops,
+                                             size_t number) const {
+    const Expr operand = parameters_of(d.expression)[number];
+    if (!shares_folds(d.expression) || is_statement(d.value) || launches_.count(d.value) != 0) return std::nullopt;
+    if (!operand->type->is_array() || !leaf_of(operand->type)->is_scalar()) return std::nullopt;
+    const std::vector<int64_t> shape = shape_of(operand->type);
+    const LoadCosts& loads = profile_.loads;
+    const double copying = launch_cost(profile_) / static_cast<double>(profile_.vector_width) +
+                           static_cast<double>(element_count(shape) * (loads.lane + loads.distant_lane));
+    std::optional<ChosenOrder::Copy> out;
+    for (size_t i = shape.size(); i-- > 0;) {
+      const DimensionOrder order = innermost_order(shape.size(), i);
+      const double all = copying + cost.of_loads(loops, number, order);
+      if (!out || all < out->cost) out = {operand->name, order, all, 0};
+    }
+    return out;
+  }
+
   // The loads of an operand whose order is chosen too.
-  void add_loads(const AccessCost& cost, size_t group, size_t operand, size_t stored_group) {
+  void add_loads(const Definition& d, const AccessCost& cost, size_t group, size_t operand, size_t stored_group) {
     const std::vector<DimensionOrder>&loops = orders_[group], &stored = orders_[stored_group];
     if (stored_group == group) {
       for (size_t i = 0; i < loops.size(); ++i)
@@ -289,7 +324,11 @@ class OrderChoice {
     }
     std::vector<double> loads;
     for (const DimensionOrder& own : loops) {
-      for (const DimensionOrder& there : stored) loads.push_back(cost.of_loads(own, operand, there));
+      const auto copy = best_copy(d, cost, own, operand);
+      for (const DimensionOrder& there : stored) {
+        const double direct = cost.of_loads(own, operand, there);
+        loads.push_back(copy ? std::min(direct, copy->cost) : direct);
+      }
     }
     problem_.add_edge(nodes_.at(group), nodes_.at(stored_group), loads);
   }
@@ -312,6 +351,25 @@ class OrderChoice {
         if (i == options[node] || (choice.second && choice.second->cost <= costs[i])) continue;
         choice.second = ChosenOrder::Alternative{orders[i], costs[i]};
       }
+      choice.copies = copies_for(d, options);
+    }
+    return out;
+  }
+
+  std::vector<ChosenOrder::Copy> copies_for(const Definition& d, const std::vector<size_t>& options) const {
+    std::vector<ChosenOrder::Copy> out;
+    const size_t group = group_of(d.value);
+    const AccessCost& cost = *costs_[groups_.at(d.value)];
+    const std::vector<Expr> operands = parameters_of(d.expression);
+    for (size_t k = 0; cost.is_known() && k < operands.size(); ++k) {
+      const std::string& operand = operands[k]->name;
+      if (!is_stored_as_chosen(operand) || group_of(operand) == group) continue;
+      const DimensionOrder& own = orders_[group][options[nodes_.at(group)]];
+      const size_t there = group_of(operand);
+      auto copy = best_copy(d, cost, own, k);
+      if (!copy) continue;
+      copy->direct = cost.of_loads(own, k, orders_[there][options[nodes_.at(there)]]);
+      if (copy->cost < copy->direct) out.push_back(*copy);
     }
     return out;
   }
@@ -355,6 +413,41 @@ Orders costs_of_orders(const Program& program, const Profile& profile,
                        const std::map<std::string, DimensionOrder>& given) {
   const std::set<std::string> none;
   return choice_of(program, profile, given, none).as_given();
+}
+
+Result<Nothing> copy_in_order(Program& program, const std::string& reader, const std::string& operand,
+                              const DimensionOrder& order) {
+  const auto own = [&] {
+    return std::find_if(program.definitions.begin(), program.definitions.end(),
+                        [&](const Definition& d) { return d.value == reader; });
+  };
+  const auto found = own();
+  HOIST_CHECK(found != program.definitions.end(), "a step of a value that is not defined");
+  const std::vector<Expr> operands = parameters_of(found->expression);
+  const auto read = std::find_if(operands.begin(), operands.end(), [&](Expr p) { return p->name == operand; });
+  if (read == operands.end()) return Diagnostic{"", "the definition does not read " + operand, ""};
+  const Type type = (*read)->type;
+  if (!type->is_array() || sizes_of(type).size() != order.size())
+    return Diagnostic{"", fmt::format("{} does not have the order's {} dimensions", operand, order.size()), ""};
+  ProgramStep step = replayed_step("choose-layouts", *found);
+  step.parameters = {{"copied", operand}, {"order", fmt::format("{}", fmt::join(order, " "))}};
+  const auto is_copy = [&](const Definition& d) {
+    return d.expression == *read && d.order == order && !is_output(program, d.value);
+  };
+  auto copy = std::find_if(program.definitions.begin(), found, is_copy);
+  if (copy == found) {
+    Definition added;
+    added.value = ValueNames(program).make(operand + ".copy");
+    added.layers = {added.value};
+    added.expression = *read;
+    added.order = order;
+    copy = program.definitions.insert(found, std::move(added));
+  }
+  const Expr renamed = parameter(copy->value, type);
+  Definition& changed = *own();  // an insertion moves definitions
+  changed.expression = substitute_parameters(changed.expression, {{operand, renamed}});
+  program.steps.push_back(std::move(step));
+  return Nothing{};
 }
 
 Result<Nothing> store_in_order(Program& program, Definition& definition, const DimensionOrder& order) {

@@ -45,6 +45,13 @@ struct ChosenOrder {
     double cost = 0;
   };
   std::optional<Alternative> second;  ///< empty if only one form exists: windows of images, values on the host
+  /// An operand that the definition reads from a copy in another order, since the copy and its loads cost less.
+  struct Copy {
+    std::string operand;
+    DimensionOrder order;
+    double cost = 0, direct = 0;  ///< of the copy and its loads, and of the operand's own loads
+  };
+  std::vector<Copy> copies;
 };
 
 struct Orders {
@@ -59,6 +66,11 @@ Orders choose_orders(const Program& program, const Profile& profile, const std::
 /// The costs of given orders, by value.
 Orders costs_of_orders(const Program& program, const Profile& profile,
                        const std::map<std::string, DimensionOrder>& given);
+
+/// Makes the definition read a copy of the operand that is stored in this order; definitions share copies. A step
+/// "choose-layouts". Errors: the definition does not read the operand, or this has another number of dimensions.
+Result<Nothing> copy_in_order(Program& program, const std::string& reader, const std::string& operand,
+                              const DimensionOrder& order);
 
 /// Gives the definition an order, with a step "choose-layouts". Errors: the value has another number of dimensions.
 Result<Nothing> store_in_order(Program& program, Definition& definition, const DimensionOrder& order);

@@ -62,13 +62,19 @@ Result<Nothing> choose_layouts(LoweredModel& model, const PassOptions& options) 
     const ChosenOrder& choice = chosen.values.at(definition.value);
     if (!choice.is_by_rule) HOIST_TRY_VOID(store_in_order(program, definition, choice.order));
   }
+  for (const auto& [reader, choice] : chosen.values) {
+    for (const ChosenOrder::Copy& copy : choice.copies)
+      HOIST_TRY_VOID(copy_in_order(program, reader, copy.operand, copy.order));
+  }
   return Nothing{};
 }
 
 Result<Nothing> replay_choose_layouts(Program& program, Definition& definition, const ProgramStep& step) {
   const auto order = step.parameters.find("order");
   HOIST_TRY(const DimensionOrder dimensions, parse_order(order == step.parameters.end() ? "" : order->second));
-  return store_in_order(program, definition, dimensions);
+  const auto copied = step.parameters.find("copied");
+  if (copied == step.parameters.end()) return store_in_order(program, definition, dimensions);
+  return copy_in_order(program, std::string(definition.value), copied->second, dimensions);
 }
 
 }  // namespace hoist

@@ -200,9 +200,18 @@ Expr mapped_elements(Expr e) {
   return row != nullptr && row->pattern == Pattern::bound && row->integers[0] == 0 ? array : nullptr;
 }
 
+// The array that a term pads along some dimension; null for another term.
+Expr padded_array(Expr e) {
+  if (e->pattern == Pattern::pad) return e->children[0];
+  if (e->pattern != Pattern::map || e->mode != Mode::view || e->children.size() != 2) return nullptr;
+  const Expr row = padded_array(e->children[0]->children[0]);
+  return row != nullptr && row->pattern == Pattern::bound && row->integers[0] == 0 ? e->children[1] : nullptr;
+}
+
 }  // namespace
 
 bool rows_are_strided(Expr term) {
+  while (const Expr array = padded_array(term)) term = array;
   while (const Expr array = mapped_elements(term)) term = array;
   const auto moved = moved_term(term);
   return moved && !moved->dimensions.back().empty() &&

@@ -65,6 +65,9 @@ std::string choices_text(const LayoutChoices& choices) {
     out += choice.chosen.second ? fmt::format("; best alternative {}, cost {:.0f}\n",
                                               order_text(choice.chosen.second->order), choice.chosen.second->cost)
                                 : "; no alternative\n";
+    for (const ChosenOrder::Copy& copy : choice.chosen.copies)
+      out += fmt::format("  reads {} from a copy in order {}, cost {:.0f} instead of {:.0f}\n", copy.operand,
+                         order_text(copy.order), copy.cost, copy.direct);
   }
   out += fmt::format("all values: cost {:.0f} vector instructions on one core; chosen by cost {:.0f}", choices.cost,
                      choices.least);
@@ -81,6 +84,9 @@ nlohmann::ordered_json to_json(const LayoutChoices& choices) {
         {"value", choice.value}, {"layer", choice.layer}, {"order", choice.chosen.order}, {"cost", choice.chosen.cost}};
     if (choice.chosen.second)
       value["alternative"] = {{"order", choice.chosen.second->order}, {"cost", choice.chosen.second->cost}};
+    for (const ChosenOrder::Copy& copy : choice.chosen.copies)
+      value["copies"].push_back(
+          {{"operand", copy.operand}, {"order", copy.order}, {"cost", copy.cost}, {"direct_cost", copy.direct}});
     values.push_back(std::move(value));
   }
   return {{"choices", values}, {"cost", choices.cost}, {"least", choices.least}, {"bound", choices.bound}};

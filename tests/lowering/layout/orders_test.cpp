@@ -227,4 +227,53 @@ TEST(Orders, OfTheUserThatCannotBeAreRefused) {
   EXPECT_THAT(refused("stored 0 1\nstored 1 0\n"), HasSubstr("my.steps:2: line 1 has an order already"));
 }
 
+// Rows of a normalisation are columns of its operand, which a convolution stores in NWC: the rows are read three
+// times, so a transposed copy costs less.
+TEST(Orders, RowsAcrossAnArrayAreReadFromACopy) {
+  const Program program = program_of(
+      "program version 21\ninput %x : [1][1][1289]f32\ninput %w : [512][1][10]f32\ninput %s : [512]f32\n"
+      "define %c : [1][512][1280]f32 = Conv(%x, %w) from \"conv\"\n"
+      "define %n : [1][512][1280]f32 = InstanceNormalization(%c, %s, %s) from \"norm\"\n"
+      "define %y : [1][512][1280]f32 = Relu(%n) from \"relu\"\noutput %y\n",
+      {"w", "s"});
+  const Orders orders = choose_orders(before_choice(program), Profile());
+  size_t copies = 0;
+  for (const auto& [value, order] : orders.values) {
+    for (const ChosenOrder::Copy& copy : order.copies) {
+      EXPECT_EQ(copy.operand, "c");
+      EXPECT_THAT(copy.order, ElementsAre(0, 1, 2));
+      EXPECT_LT(copy.cost, copy.direct);
+      ++copies;
+    }
+  }
+  EXPECT_EQ(copies, 1u);
+  const auto model = lower_model(program, LowerOptions(), Profile());
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  EXPECT_THAT(stored(*model, "c"), ElementsAre(0, 2, 1));
+  EXPECT_THAT(stored(*model, "c.copy"), ElementsAre(0, 1, 2));
+  ReplayOptions options;
+  const auto text = parse_derivation(print_derivation(model->derivation));
+  ASSERT_TRUE(text.ok()) << text.errors()[0].text();
+  const auto replayed = replay(*text, options);
+  ASSERT_TRUE(replayed.ok()) << replayed.errors()[0].text();
+  EXPECT_THAT(replayed->program.storage.at("c.copy").permutation, ElementsAre(0, 1, 2));
+}
+
+// The windows of Winograd's form run over an image that a view rearranges from rows of tokens, so the channels of the
+// image are not dimension 1 of the rows.
+TEST(Orders, RowsThatBecomeAnImageStayRows) {
+  const Program program = program_of(
+      "program version 21\ninput %x : [1][4][196][64]f32\ninput %a : [64][64]f32\ninput %w : [64][64][3][3]f32\n"
+      "define %t : [1][4][196][64]f32 = MatMul(%x, %a) from \"tokens\"\n"
+      "define %s : [1][2][2][14][14][64]f32 = Reshape(%t; shape = [1, 2, 2, 14, 14, 64]) from \"split\"\n"
+      "define %p : [1][64][2][14][2][14]f32 = Transpose(%s; perm = [0, 5, 1, 3, 2, 4]) from \"turn\"\n"
+      "define %i : [1][64][28][28]f32 = Reshape(%p; shape = [1, 64, 28, 28]) from \"image\"\n"
+      "define %c : [1][64][28][28]f32 = Conv(%i, %w; pads = [1, 1, 1, 1]) from \"conv\"\n"
+      "define %y : [1][64][28][28]f32 = Relu(%c) from \"relu\"\noutput %y\n",
+      {"a", "w"});
+  const Program before = before_choice(program);
+  ASSERT_TRUE(std::any_of(before.definitions.begin(), before.definitions.end(), transforms_windows));
+  EXPECT_THAT(choose_orders(before, avx2()).values.at("t").order, ElementsAre(0, 1, 2, 3));
+}
+
 }  // namespace hoist::orders_test
