@@ -230,6 +230,16 @@ bool turns_product(const Definition& producer, const Definition& consumer) {
   return rows_are_strided(merged_term(producer, consumer));
 }
 
+// True if the consumer divides the rows of a contraction of computed operands, as relative positions along the sides of
+// an image do: its short rows would decide the order in which operands and result are stored.
+bool divides_product(const Program& program, const Definition& producer, const Definition& consumer) {
+  if (producer.channels_first || producer.weights.size() != 1) return false;
+  if (program.constants.count(producer.weights[0].value) != 0) return false;
+  const std::vector<int64_t> product = shape_of(producer.expression->type),
+                             result = shape_of(consumer.expression->type);
+  return !result.empty() && result.size() > product.size() && result.back() < product.back();
+}
+
 bool may_merge(const Definition& producer, const Definition& consumer, bool transposes_contractions, TermFacts& facts) {
   const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
   if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
@@ -435,7 +445,8 @@ void inline_widening(Program& program) {
 void merge_producers(Program& program, bool transposes_contractions) {
   TermFacts facts;
   merge_into_only_consumers(program, "merge-producers", [&](const Definition& producer, const Definition& consumer) {
-    return may_merge(producer, consumer, transposes_contractions, facts);
+    return may_merge(producer, consumer, transposes_contractions, facts) &&
+           !divides_product(program, producer, consumer);
   });
 }
 

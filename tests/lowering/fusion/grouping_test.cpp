@@ -143,6 +143,24 @@ TEST(Grouping, CpusTurnProductsInKernelsOfTheirOwn) {
   }
 }
 
+// Relative positions along the sides of an image divide the rows of scores; a kernel of both would store and read by
+// short rows.
+TEST(Grouping, ScoresStayApartFromLayersThatDivideTheirRows) {
+  NamedModel g;
+  g.opset = 21;
+  g.inputs = {{"q", Scalar::f32, {2, 36, 16}}, {"k", Scalar::f32, {2, 36, 16}}, {"r", Scalar::f32, {2, 36, 6, 1}}};
+  g.outputs = {{"y", Scalar::f32, {}}};
+  g.constants["divided"] = Tensor::of(Scalar::i64, {4}, Ints{2, 36, 6, 6});
+  g.layers = {{"turn", "Transpose", "", {{"perm", Ints{0, 2, 1}}}, {"k"}, {"t"}},
+              {"scores", "MatMul", "", {}, {"q", "t"}, {"s"}},
+              {"divide", "Reshape", "", {}, {"s", "divided"}, {"d"}},
+              {"add", "Add", "", {}, {"d", "r"}, {"y"}}};
+  auto model = lower_model(g, {}, Profile());
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  ASSERT_FALSE(model->groups.empty());
+  EXPECT_EQ(model->groups.back().layers, (std::vector<std::string>{"divide", "add"}));
+}
+
 // There are a billion billion paths through sixty sums of a value with itself.
 TEST(Grouping, SumsOfAValueWithItself) {
   double seconds = 0;
