@@ -20,6 +20,7 @@
 #include "ir/operators/operators.h"
 #include "ir/program/onnx_type.h"
 #include "ir/program/program_builder.h"
+#include "ir/program/states.h"
 
 namespace hoist {
 namespace {
@@ -273,6 +274,7 @@ class Writer {
 }  // namespace
 
 Result<std::string> write_model(const Program& program, const WriteOptions& options) {
+  if (!program.states.empty()) return write_model(without_states(program), options);
   HOIST_TRY_VOID(check_calls(program));
   Diagnostics bodies;
   for (const Definition& definition : program.definitions) {

@@ -19,7 +19,8 @@ struct WriteOptions {
 
 /// The model at the lowest opset (13 or later) from which onnx's version converter restores the same layers, so that as
 /// many engines as possible accept it; at the program's version if there is no such opset. Float attributes are rounded
-/// to f32, the only float type of ONNX attributes. Constants that no layer or output reads are left out. Errors: names
+/// to f32, the only float type of ONNX attributes. Constants that no layer or output reads are left out. States become
+/// inputs and outputs after the model's. Errors: names
 /// that do not resolve, layers that break the rules of their operator or whose types do not fit, a model past
 /// `maximum_bytes`.
 Result<std::string> write_model(const Program& program, const WriteOptions& options = {});

@@ -91,14 +91,16 @@ Result<Program> with_calls(const Program& program, const std::vector<NamedCall>&
   ProgramBuilder builder(program.name, program.version);
   const bool bounded = !program.bounded.empty();
   if (bounded) builder.take_bounds();
-  for (const ValueInfo& input : input_infos(program)) builder.add_input(input);
+  for (size_t i = 0; i < input_count(program); ++i)
+    builder.add_input(value_info(program.inputs[i].first, program.inputs[i].second));
   for (const auto& [name, value] : program.constants) builder.add_constant(name, value);
   for (const NamedCall& call : calls) builder.reserve({call.outputs.begin(), call.outputs.end()});
   for (const NamedCall& call : calls) builder.add_call(call);
-  const size_t outputs = bounded ? program.outputs.size() : model_output_count(program);
+  const size_t outputs = bounded ? program.outputs.size() : model_output_count(program) + state_outputs(program).size();
   for (size_t i = 0; i < outputs; ++i) builder.add_output(program.outputs[i]);
   HOIST_TRY(Program out, builder.finish());
   if (bounded) out.extents = program.extents;
+  out.states = program.states;
   out.bounded = program.bounded;
   const std::set<std::string> known(program.evaluated.begin(), program.evaluated.end());
   std::vector<ModelLayer> evaluated;

@@ -24,8 +24,8 @@ bool same_program(const Program& a, const Program& b) {
   };
   return std::equal(a.controls.begin(), a.controls.end(), b.controls.begin(), b.controls.end(), same_control) &&
          a.name == b.name && a.sizes == b.sizes && a.inputs == b.inputs && a.outputs == b.outputs &&
-         a.extents == b.extents && a.constants == b.constants && a.definitions == b.definitions &&
-         a.bounded == b.bounded && a.storage == b.storage && a.items == b.items;
+         a.states == b.states && a.extents == b.extents && a.constants == b.constants &&
+         a.definitions == b.definitions && a.bounded == b.bounded && a.storage == b.storage && a.items == b.items;
 }
 
 Type type_of(const Tensor& tensor) {
@@ -91,10 +91,21 @@ std::vector<std::string> Control::wanted() const {
   return out;
 }
 
-size_t model_input_count(const Program& program) {
+size_t model_input_count(const Program& program) { return input_count(program) - program.states.size(); }
+
+size_t input_count(const Program& program) {
   size_t count = program.inputs.size();
   for (const Control& control : program.controls) count -= control.given().size();
   return count;
+}
+
+std::vector<std::string> state_outputs(const Program& program) {
+  std::vector<std::string> out;
+  for (const StateValue& state : program.states) {
+    out.push_back(state.next);
+    if (!state.initial.empty()) out.push_back(state.initial);
+  }
+  return out;
 }
 
 size_t output_count(const Program& program) {
@@ -114,7 +125,7 @@ std::vector<ValueInfo> output_infos(const Program& program) {
 size_t model_output_count(const Program& program) {
   std::set<std::string> counts;
   for (const DynamicExtent& extent : program.extents) counts.insert(extent.count);
-  return output_count(program) - counts.size();
+  return output_count(program) - counts.size() - state_outputs(program).size();
 }
 
 Result<std::vector<Tensor>> cut_outputs(const Program& program, std::vector<Tensor> outputs) {

@@ -108,6 +108,16 @@ struct DynamicExtent {
   bool operator==(const DynamicExtent&) const = default;
 };
 
+/// A value that lives between runs: an input of the program after the model's, which a run reads, and an output after
+/// the model's, which is the input's value in the next run.
+struct StateValue {
+  std::string name;     ///< the input
+  std::string next;     ///< the output, of the same type
+  std::string initial;  ///< the value before the first run: a constant of that type, also an output; "": zeros
+
+  bool operator==(const StateValue&) const = default;
+};
+
 /// A call of If or Loop with dynamic control flow: only the branch that data selects, or a body until data ends it. The
 /// values that its bodies compute are definitions of the enclosing program, in which values that are known only at run
 /// time are inputs: the call's results, and for a loop the iteration number and the carried values. These inputs come
@@ -171,8 +181,10 @@ struct Program {
   /// any: with_sizes (program/sizes.h) substitutes values, which passes require. Bodies (of Loop, for example) use the
   /// sizes of the enclosing program and declare none.
   std::map<std::string, SizeBounds> sizes;
-  std::vector<std::pair<std::string, Type>> inputs;
-  std::vector<std::string> outputs;  ///< the model's, followed by the actual extents that `extents` names
+  std::vector<std::pair<std::string, Type>> inputs;  ///< the model's, followed by the states'
+  /// The model's, followed by `next` and `initial` of each state, then by the actual extents that `extents` names.
+  std::vector<std::string> outputs;
+  std::vector<StateValue> states;
   std::vector<DynamicExtent> extents;
   /// Once chosen: the storage of every value, and of arrays in local memory (lowering/terms/statements.h).
   std::map<std::string, Storage> storage;
@@ -211,9 +223,13 @@ std::map<std::string, Type> value_types(const Program& program);
 /// The name, scalar type and shape of a value that is one array.
 ValueInfo value_info(const std::string& name, Type type);
 std::vector<ValueInfo> input_infos(const Program& program);  ///< infos of the model's inputs
-/// The number of outputs of the model and of actual extents.
+/// The number of inputs of the model and of states.
+size_t input_count(const Program& program);
+/// The number of outputs of the model, of states and of actual extents.
 size_t output_count(const Program& program);
-/// The outputs of the model, without actual extents and outputs for controls.
+/// The outputs of the program that belong to its states, in order.
+std::vector<std::string> state_outputs(const Program& program);
+/// The outputs of the model, without states, actual extents and outputs for controls.
 std::vector<ValueInfo> output_infos(const Program& program);
 size_t model_input_count(const Program& program);
 size_t model_output_count(const Program& program);

@@ -9,6 +9,11 @@
 //   define %y : [1][8][24][24]f32 = Conv(%image, %w; strides = [1, 1]) from "conv1"
 //   output %y
 //
+// States come after the inputs, and their next values after the outputs. The initial value is zeros, or a constant:
+//
+//   state %h : [1][64]f32 = zeros
+//   next %h is %hn
+//
 // Symbolic sizes are declared before the inputs; from and to may be omitted:
 //
 //   size batch from 1 to 512

@@ -392,6 +392,9 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
       HOIST_TRY(Type declared, type());
       program.inputs.emplace_back(name.text, declared);
       parameters_[name.text] = declared;
+    } else if (take("state")) {
+      HOIST_TRY_VOID(fresh(peek()));
+      HOIST_TRY_VOID(program_state(program));
     } else if (take("constant")) {
       HOIST_TRY_VOID(fresh(peek()));
       HOIST_TRY_VOID(program_constant(program, sidecar, withhold));
@@ -400,6 +403,8 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
       if (parameters_.count(name.text) == 0 || name.kind != Token::parameter)
         return fault_at(name, "an undefined output");
       program.outputs.push_back(name.text);
+    } else if (at("next")) {
+      HOIST_TRY_VOID(program_next(program));
     } else if (at("extent")) {
       HOIST_TRY_VOID(program_extent(program));
     } else if (at("perform")) {
@@ -413,15 +418,18 @@ Result<Program> SyntaxParser::program(const Sidecar& sidecar, bool withhold) {
     } else if (take("schedule")) {
       HOIST_TRY_VOID(program_schedule(program));
     } else {
-      if (at("size")) return expected("input, constant, define, output or extent: sizes come before them");
+      if (at("size")) return expected("input, state, constant, define, output, next or extent: sizes come before them");
       const bool is_kernel = take("kernel");
       if (!is_kernel && !take("define"))
-        return expected("input, constant, define, output, extent, perform, bounded, domain, store, schedule or kernel");
+        return expected(
+            "input, state, constant, define, output, next, extent, perform, bounded, domain, store, schedule or "
+            "kernel");
       HOIST_TRY_VOID(fresh(peek()));
       HOIST_TRY_VOID(program_definition(program, is_kernel));
     }
   }
   HOIST_TRY_VOID(controls_stand_last(program));
+  HOIST_TRY_VOID(check_states(program));
   HOIST_TRY_VOID(check_storage(program));
   // The actual lengths come after the model's outputs.
   for (const DynamicExtent& extent : program.extents) {

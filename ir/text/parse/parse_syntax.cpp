@@ -292,8 +292,8 @@ bool SyntaxParser::begins_statement() const {
   if (word == "from" || word == "bounded") return peek(1).kind == Token::string;
   if (word == "with") return peek(1).kind == Token::name;
   if (word == "extent") return peek(1).kind == Token::number && at("of", 2);
-  return (word == "input" || word == "constant" || word == "define" || word == "kernel" || word == "output" ||
-          word == "domain") &&
+  return (word == "input" || word == "state" || word == "constant" || word == "define" || word == "kernel" ||
+          word == "output" || word == "next" || word == "domain") &&
          peek(1).kind == Token::parameter;
 }
 

@@ -149,6 +149,9 @@ class SyntaxParser {
   Result<Program> program(const Sidecar& sidecar, bool withhold = false);
   Result<Nothing> program_sizes(Program& program);
   Result<Nothing> program_extent(Program& program);
+  Result<Nothing> program_state(Program& program);
+  Result<Nothing> program_next(Program& program);
+  Result<Nothing> check_states(const Program& program);
   Result<Nothing> program_control(Program& program);
   Result<Nothing> check_control(const Program& program, const Control& control, const Token& word);
   Result<Nothing> controls_stand_last(const Program& program);

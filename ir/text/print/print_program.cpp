@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ir/program/states.h"
 #include "ir/text/print/print_term.h"
 #include "ir/text/program_text.h"
 
@@ -196,6 +197,29 @@ std::string control_line(const Control& control) {
   return out + from_layers(control.layers) + "\n";
 }
 
+// input %x : T, or state %h : T = zeros, or the constant of its initial value.
+std::string input_line(const Program& program, const std::string& name, Type type) {
+  const StateValue* state = find_state(program, name);
+  const std::string head =
+      fmt::format("{} {} : {}", state == nullptr ? "input" : "state", quoted_parameter(name), text(type));
+  if (state == nullptr) return head + "\n";
+  return fmt::format("{} = {}\n", head, state->initial.empty() ? "zeros" : quoted_parameter(state->initial));
+}
+
+// output %y for each output, and next %h is %y for the outputs of states.
+std::string output_lines(const Program& program) {
+  const size_t first = model_output_count(program), behind = first + state_outputs(program).size();
+  std::string out;
+  const auto print = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) out += "output " + quoted_parameter(program.outputs[i]) + "\n";
+  };
+  print(0, first);
+  for (const StateValue& state : program.states)
+    out += fmt::format("next {} is {}\n", quoted_parameter(state.name), quoted_parameter(state.next));
+  print(behind, program.outputs.size());
+  return out;
+}
+
 }  // namespace
 
 std::string print_program(const Program& program, const ProgramPrintOptions& options) {
@@ -209,8 +233,7 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
     if (bounds.most != widest.most) out += fmt::format(" to {}", bounds.most);
     out += "\n";
   }
-  for (const auto& [name, type] : program.inputs)
-    out += fmt::format("input {} : {}\n", quoted_parameter(name), text(type));
+  for (const auto& [name, type] : program.inputs) out += input_line(program, name, type);
   for (const auto& [name, tensor] : program.constants) {
     const std::string head = fmt::format("constant {} : {} = ", quoted_parameter(name), text(type_of(tensor)));
     auto withheld = program.withheld.find(name);
@@ -237,7 +260,7 @@ std::string print_program(const Program& program, const ProgramPrintOptions& opt
     for (size_t i = 0; !one_line && (i = term.find('\n', i)) != std::string::npos; i += 3) term.replace(i, 1, "\n  ");
     out += head + (one_line ? " " : "\n  ") + term + (one_line || layers.empty() ? "" : "\n ") + layers + "\n";
   }
-  for (const std::string& name : program.outputs) out += "output " + quoted_parameter(name) + "\n";
+  out += output_lines(program);
   for (const DynamicExtent& extent : program.extents) {
     out += fmt::format("extent {} of {} is {}\n", extent.dimension, quoted_parameter(extent.value),
                        quoted_parameter(extent.count));

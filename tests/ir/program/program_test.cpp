@@ -390,8 +390,9 @@ TEST(ProgramText, FaultsNameThePlace) {
               HasSubstr("%y is declared as [2]f32, its term has type f32"));
   EXPECT_THAT(error("program\noutput %x"), HasSubstr("an undefined output"));
   EXPECT_THAT(error("program\nconstant %x : [2]f32 = {1}"), HasSubstr("1 values for a constant of 2 elements"));
-  EXPECT_THAT(error("program\nnonsense"),
-              HasSubstr("expected input, constant, define, output, extent, perform, bounded, domain, store, schedule"));
+  EXPECT_THAT(
+      error("program\nnonsense"),
+      HasSubstr("expected input, state, constant, define, output, next, extent, perform, bounded, domain, store"));
 }
 
 TEST(Program, SameProgramsHaveTheSameParts) {
