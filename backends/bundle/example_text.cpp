@@ -303,9 +303,11 @@ std::string example_text(const Plan& plan) {
                     " * NAME=FILE sets an input to raw little-endian bytes" +
                     (plan.preprocessing.empty() ? "" : " or to an image (.ppm, .pgm)") +
                     "; other inputs get seeded random values.\n";
-  list(plan, "input", plan.inputs, out);
-  const auto first_count = plan.outputs.begin() + static_cast<std::ptrdiff_t>(plan.model_outputs());
-  list(plan, "output", {plan.outputs.begin(), first_count}, out);
+  const auto first = [](const std::vector<int>& arrays, size_t count) {
+    return std::vector<int>(arrays.begin(), arrays.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  list(plan, "input", first(plan.inputs, plan.model_inputs()), out);
+  list(plan, "output", first(plan.outputs, plan.model_outputs()), out);
   out += " */\n";
   out += program;
   return out;

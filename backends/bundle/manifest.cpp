@@ -76,6 +76,7 @@ void add_items(OrderedJson& out, const Plan& plan) {
   static const char* kinds[] = {"step", "enter", "otherwise", "leave"};
   for (const PlanItem& item : plan.items) out["items"].push_back({kinds[static_cast<int>(item.kind)], item.index});
 }
+void add_states(OrderedJson& out, const Plan& plan);
 
 #define HOIST_JSON(kind, name) \
   if constexpr (requires { from.name; }) add(out, record, #name, json(kind##_kind(), plan, from.name));
@@ -94,6 +95,12 @@ void add_items(OrderedJson& out, const Plan& plan) {
     return out;                                                       \
   }
 HOIST_PLAN_RECORDS(HOIST_JSON_RECORD, HOIST_JSON_RECORD)
+
+void add_states(OrderedJson& out, const Plan& from) {
+  const Plan& plan = from;
+  constexpr const char* record = "plan";
+  if (!from.states.empty()) HOIST_JSON_LIST(state, states, state_count)
+}
 
 // The fields of plan.bin that a plan has itself: a template, so that the others are left out.
 OrderedJson plan_json(const Plan& plan, const auto& from) {
@@ -138,8 +145,9 @@ std::string manifest_text(const Plan& plan, const SectionedText& kernels, const 
                      {"preamble_bytes", plan.preamble.size()},
                      {"serial", plan.is_serial}};
   out.update(plan_json(plan, plan));
-  out["outputs"].erase(out["outputs"].begin() + static_cast<std::ptrdiff_t>(plan.model_outputs()),
-                       out["outputs"].end());
+  // The rest of the inputs and outputs belongs to states and lengths.
+  for (const auto& [key, count] : {std::pair("inputs", plan.model_inputs()), {"outputs", plan.model_outputs()}})
+    out[key].erase(out[key].begin() + static_cast<std::ptrdiff_t>(count), out[key].end());
   for (size_t i = 0; i < plan.arrays.size(); ++i)
     out["arrays"][i]["bytes"] = byte_size(plan.arrays[i].scalar, plan.arrays[i].shape);
   for (size_t i = 0; i < plan.kernels.size(); ++i) {

@@ -95,6 +95,11 @@ void put_items(Encoder& out, const Plan& from) {
   HOIST_PUT_LIST(item, items, item_count)
 }
 
+void put_states(Encoder& out, const Plan& from) {
+  if (from.states.empty()) return;
+  HOIST_PUT_LIST(state, states, state_count)
+}
+
 void put_samples(Encoder& out, const std::vector<int64_t>& positions, const std::vector<std::byte>& values) {
   put_word(out, positions.size());
   put_extents(out, positions);
@@ -197,7 +202,7 @@ std::string encode_checks(const Plan& plan) {
   put_tolerance(out, plan.model_tolerance);
   put_count(out, plan.model_check.size());
   for (const Plan::ModelCheck& check : plan.model_check) {
-    put_count(out, check.output);
+    put_count(out, static_cast<size_t>(check.output) + static_cast<size_t>(check.run) * plan.outputs.size());
     put_samples(out, check.positions, check.values);
   }
   return out.finished();

@@ -62,6 +62,8 @@ void copy_items(const hoist_plan& from, Plan& to) {
   HOIST_COPY_LIST(item, items, item_count)
 }
 
+void copy_states(const hoist_plan& from, Plan& to) { HOIST_COPY_LIST(state, states, state_count) }
+
 // Without the fields that a Plan does not have in this form (BundleFields in plan_format.cpp).
 #define HOIST_COPY_KNOWN(kind, name) \
   if constexpr (requires { to.name; }) HOIST_COPY(kind, name)
@@ -94,8 +96,8 @@ Plan plan_of(const RuntimePlan& owner) {
   copy(owner.checks.model_tolerance, out.model_tolerance);
   for (size_t i = 0; i < owner.checks.output_count; ++i) {
     const hoist_samples& samples = owner.checks.samples[i];
-    const auto output = static_cast<int>(owner.checks.outputs[i]);
-    out.model_check.push_back({output, positions_of(samples), bytes_of(samples.values, samples.bytes)});
+    out.model_check.push_back({static_cast<int>(owner.checks.outputs[i]), positions_of(samples),
+                               bytes_of(samples.values, samples.bytes), static_cast<int>(owner.checks.runs[i])});
   }
   return out;
 }

@@ -48,6 +48,11 @@ void BundleRunner::Close::operator()(hoist_bundle* bundle) const { hoist_close(b
 
 Diagnostic BundleRunner::failure() const { return {folder_, hoist_error_message(bundle_.get()), ""}; }
 
+Result<Nothing> BundleRunner::outcome(int status) const {
+  if (status != HOIST_OK) return failure();
+  return Nothing{};
+}
+
 Diagnostic BundleRunner::failed_run(int status) {
   refuses_data_ = status == HOIST_BAD_EXTENT || status == HOIST_BAD_VALUE || status == HOIST_TOO_MANY_ITERATIONS;
   return failure();
@@ -88,7 +93,7 @@ Result<BundleRunner> BundleRunner::open(const std::filesystem::path& folder, con
 // Describes the specialisation in use.
 Result<Nothing> BundleRunner::describe() {
   hoist_bundle* bundle = bundle_.get();
-  arrays_.clear(), inputs_.clear(), outputs_.clear(), steps_.clear();
+  arrays_.clear(), inputs_.clear(), outputs_.clear(), states_.clear(), steps_.clear();
   hoist_array array;
   for (size_t i = 0; i < hoist_array_count(bundle); ++i) {
     if (hoist_describe_array(bundle, i, &array) != HOIST_OK) return failure();
@@ -101,6 +106,10 @@ Result<Nothing> BundleRunner::describe() {
   for (size_t i = 0; i < hoist_output_count(bundle); ++i) {
     if (hoist_output(bundle, i, &array) != HOIST_OK) return failure();
     outputs_.push_back(array_info(array));
+  }
+  for (size_t i = 0; i < hoist_state_count(bundle); ++i) {
+    if (hoist_state(bundle, i, &array) != HOIST_OK) return failure();
+    states_.push_back(array_info(array));
   }
   for (size_t i = 0; i < hoist_step_count(bundle); ++i) {
     hoist_step step;
@@ -239,6 +248,34 @@ Result<std::vector<Tensor>> BundleRunner::run(const std::vector<Tensor>& inputs)
     out.push_back(std::move(tensor));
   }
   return out;
+}
+
+Result<Tensor> BundleRunner::state(size_t index) {
+  HOIST_CHECK(index < states_.size(), "state " + std::to_string(index));
+  Tensor out(states_[index].scalar, states_[index].shape);
+  if (hoist_get_state(bundle_.get(), index, out.data(), out.bytes().size()) != HOIST_OK) return failure();
+  return out;
+}
+
+Result<Nothing> BundleRunner::set_state(size_t index, const Tensor& tensor) {
+  HOIST_CHECK(index < states_.size(), "state " + std::to_string(index));
+  const ArrayInfo& state = states_[index];
+  if (tensor.scalar() != state.scalar || tensor.shape() != state.shape) {
+    return Diagnostic{
+        "state " + state.name,
+        "is " + described(state.scalar, state.shape) + ", given " + described(tensor.scalar(), tensor.shape()), ""};
+  }
+  return outcome(hoist_set_state(bundle_.get(), index, tensor.data(), tensor.bytes().size()));
+}
+
+Result<Nothing> BundleRunner::reset_states() { return outcome(hoist_reset_states(bundle_.get())); }
+
+Result<Nothing> BundleRunner::save_states(const std::filesystem::path& file) {
+  return outcome(hoist_save_states(bundle_.get(), file.c_str()));
+}
+
+Result<Nothing> BundleRunner::load_states(const std::filesystem::path& file) {
+  return outcome(hoist_load_states(bundle_.get(), file.c_str()));
 }
 
 Result<Nothing> BundleRunner::run_steps(size_t first, size_t count) {

@@ -111,6 +111,14 @@ class BundleRunner {
   /// Sets all inputs in order, runs, and returns all outputs in order.
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
 
+  /// Values that live between runs (hoist_state_count in hoist_runtime.h).
+  const std::vector<ArrayInfo>& states() const { return states_; }
+  Result<Tensor> state(size_t index);
+  Result<Nothing> set_state(size_t index, const Tensor& tensor);
+  Result<Nothing> reset_states();
+  Result<Nothing> save_states(const std::filesystem::path& file);
+  Result<Nothing> load_states(const std::filesystem::path& file);
+
   Result<Nothing> run_steps(size_t first, size_t count);
   /// The number of executions of the step since the run began; 0 if no branch or loop selected it.
   uint64_t step_runs(size_t index) const;
@@ -121,7 +129,8 @@ class BundleRunner {
 
   /// The runtime's self-check. A failed comparison is a finding, not an error.
   Result<std::vector<Finding>> verify();
-  /// The part of the self-check that compares each fused launch with its steps launched alone, from seeded inputs.
+  /// The part of the self-check that compares each fused launch with its steps launched alone, from seeded inputs, and
+  /// runs a sequence if there are states.
   Result<std::vector<Finding>> verify_launches(uint64_t seed);
 
  private:
@@ -130,13 +139,14 @@ class BundleRunner {
   };
   BundleRunner() = default;
   Diagnostic failure() const;
+  Result<Nothing> outcome(int status) const;
   Diagnostic failed_run(int status);  ///< a status of the C runtime
   Result<Nothing> describe();
 
   std::unique_ptr<DriverProgress> progress_;  ///< the handle has its address
   std::unique_ptr<hoist_bundle, Close> bundle_;
   std::string folder_;
-  std::vector<ArrayInfo> inputs_, outputs_, arrays_;
+  std::vector<ArrayInfo> inputs_, outputs_, states_, arrays_;
   std::vector<StepInfo> steps_;
   std::vector<Sizes> specialisations_;
   bool refuses_data_ = false;

@@ -9,6 +9,7 @@
 #include "backends/runtime/control.h"
 #include "backends/runtime/family.h"
 #include "backends/runtime/host_steps.h"
+#include "backends/runtime/states.h"
 #include "backends/runtime/transfers.h"
 
 hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_bundle** bundle) {
@@ -18,6 +19,9 @@ hoist_status hoist_open(const char* folder, const hoist_options* options, hoist_
   if (!b) return HOIST_OUT_OF_MEMORY;
   if (!folder) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no folder given");
   if (!options) options = &defaults;
+  b->weights_users = calloc(1, sizeof *b->weights_users);
+  if (!b->weights_users) return hoist_no_memory(&b->error, sizeof *b->weights_users);
+  *b->weights_users = 1;
   hoist_status status = hoist_plan_read(folder, &b->plan, &b->error);
   b->root = b->plan.folder;
   if (!status) status = hoist_family_make(b, options);
@@ -37,9 +41,16 @@ HOIST_INTERNAL hoist_status hoist_open_parts(hoist_bundle* b, const hoist_option
 #endif
   }
   b->checking = (unsigned char)options->separate_buffers;
+  b->options = *options;
+  b->options.device = b->options.cache_folder = NULL; /* the caller's memory */
+  b->options.context_of = NULL;
+  b->options.progress = NULL;
   hoist_status status = hoist_open_strings(b);
   if (!status) status = hoist_open_controls(b);
-  return status ? status : b->engine->open(b, options);
+  if (!status) status = b->engine->open(b, options);
+  if (!status) status = hoist_open_states(b);
+  b->is_open = status == HOIST_OK;
+  return status;
 }
 
 HOIST_INTERNAL void hoist_close_parts(hoist_bundle* b) {
@@ -60,12 +71,15 @@ void hoist_close(hoist_bundle* b) {
   if (!b) return;
   hoist_family* family = b->family;
   unsigned char* weights = b->weights;
+  size_t* users = b->weights_users;
   hoist_close_parts(b);
   for (size_t i = 0; family && family->others && i < family->count; ++i) {
     if (family->others[i]) hoist_close_parts(family->others[i]);
   }
   hoist_family_free(family);
+  if (!users || __atomic_sub_fetch(users, 1, __ATOMIC_ACQ_REL)) return;
   free(weights);
+  free(users);
 }
 
 /* ---- running ---- */
@@ -73,6 +87,7 @@ void hoist_close(hoist_bundle* b) {
 hoist_status hoist_run(hoist_bundle* b) {
   hoist_status status = hoist_begin_strings(b);
   if (!status) status = b->engine->run(b, 0, b->plan.step_count, 1);
+  if (!status) status = hoist_advance_states(b);
   b->run.has_run = status == HOIST_OK;
   return status;
 }

@@ -64,7 +64,7 @@ int hoist_profile_is_cpu(const hoist_bundle* b) { return b->plan.made_for.is_cpu
 int hoist_fits_profile(const hoist_bundle* b) { return b->target.is_cpu == b->plan.made_for.is_cpu; }
 int hoist_threads(const hoist_bundle* b) { return (int)b->target.compute_units; }
 const char* hoist_cache_outcome(const hoist_bundle* b) { return b->cache_entry.outcome; }
-size_t hoist_input_count(const hoist_bundle* b) { return b->plan.input_count; }
+size_t hoist_input_count(const hoist_bundle* b) { return hoist_model_inputs(&b->plan); }
 size_t hoist_output_count(const hoist_bundle* b) { return b->plan.model_output_count; }
 size_t hoist_step_count(const hoist_bundle* b) { return b->plan.step_count; }
 size_t hoist_array_count(const hoist_bundle* b) { return b->plan.array_count; }
@@ -86,7 +86,7 @@ hoist_status hoist_describe_array(hoist_bundle* b, size_t index, hoist_array* ar
 }
 
 hoist_status hoist_input(hoist_bundle* b, size_t index, hoist_array* array) {
-  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  if (hoist_in_range(b, "input", index, hoist_model_inputs(&b->plan))) return b->error.status;
   return hoist_describe_array(b, b->plan.inputs[index].array, array);
 }
 
@@ -96,7 +96,7 @@ hoist_status hoist_output(hoist_bundle* b, size_t index, hoist_array* array) {
 }
 
 int hoist_input_index(const hoist_bundle* b, const char* name) {
-  for (size_t i = 0; i < b->plan.input_count; ++i) {
+  for (size_t i = 0; i < hoist_model_inputs(&b->plan); ++i) {
     if (strcmp(b->plan.arrays[b->plan.inputs[i].array].name, name) == 0) return (int)i;
   }
   return -1;

@@ -41,14 +41,21 @@ struct hoist_bundle {
   hoist_target target;
   struct hoist_opencl* opencl; /* each engine's own state; the other pointer is NULL */
   struct hoist_native* native;
+  hoist_options options;  /* for further sessions */
+  int is_open;            /* no function changes the parts that sessions share from then on */
   unsigned char checking; /* options.separate_buffers */
   unsigned char* weights; /* the file; stays while a CPU device uses it in place */
-  hoist_family* family;   /* all specialisations of the bundle, which share it and the weights; NULL if there is one */
+  size_t* weights_users;  /* atomic: handles that use `weights`, which the last one frees; the program's handles only */
+  const hoist_bundle* shares_with; /* while a session opens: the handle with the same plan whose parts it shares */
+  hoist_family* family; /* all specialisations of the bundle, which share it and the weights; NULL if there is one */
   hoist_values io;
   hoist_run_state run;
   hoist_cache_entry cache_entry;
 };
 
+/* Fails unless the data have the bytes of the array. */
+HOIST_INTERNAL hoist_status hoist_right_size(hoist_bundle* bundle, const hoist_plan_array* array, const void* data,
+                                             size_t bytes);
 HOIST_INTERNAL hoist_status hoist_in_range(hoist_bundle* bundle, const char* what, size_t index, size_t count);
 
 /* Fails if the device has fewer bytes. Called before any allocation: the host may overcommit and end the program at

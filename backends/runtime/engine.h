@@ -40,7 +40,7 @@ typedef struct hoist_argument {
 } hoist_argument;
 
 /* The functions that run kernels. Every function but drop_argument and guard_alignment stores its error message in the
- * handle. An engine that runs neither host ops nor control flow has no memory, write_later, copy and set_number. */
+ * handle. An engine that runs neither host ops nor control flow has no memory, write_later and set_number. */
 typedef struct hoist_engine {
   const char* name;
   hoist_status (*open)(hoist_bundle* bundle, const hoist_options* options);
@@ -59,6 +59,8 @@ typedef struct hoist_engine {
    * wait. */
   hoist_status (*copy)(hoist_bundle* bundle, size_t from, size_t to, size_t offset, size_t bytes);
   hoist_status (*set_number)(hoist_bundle* bundle, size_t array, int64_t number);
+  /* Two arrays of one size, with memory of their own, exchange it; between runs. NULL: values of states are copied. */
+  hoist_status (*swap)(hoist_bundle* bundle, size_t a, size_t b);
   /* Allocates `bytes` bytes of staging memory; true on success. */
   int (*stage)(hoist_bundle* bundle, hoist_transfer* transfer, uint64_t bytes);
   /* Both wait. `run` continues to the end of the plan with outputs, else it stops after the last of the steps. */

@@ -139,7 +139,7 @@ typedef struct hoist_preprocessing {
   double scale, mean[3], deviation[3]; /* mean and deviation by channel, in the input's order */
 } hoist_preprocessing;
 
-/* One line of a self-check. `subject` is "file weights.bin", "kernel conv1" or "output logits". */
+/* One line of a self-check. `subject` is "file weights.bin", "kernel conv1", "output logits" or "states". */
 typedef struct hoist_finding {
   const char* subject;
   int passed;
@@ -228,6 +228,29 @@ hoist_status hoist_get_output_strings(hoist_bundle* bundle, size_t index, hoist_
  * capacity. */
 hoist_status hoist_output_shape(hoist_bundle* bundle, size_t index, int64_t* shape, size_t rank);
 
+/* States: values that live between runs, such as a recurrent network's memory (`hoist compile --state INPUT=OUTPUT`). A
+ * run reads each state and gives it its next value, on the device; a run that fails changes none. hoist_run_steps and
+ * hoist_profile change none either. States begin with the bundle's initial values, zeros unless it has others. Each
+ * specialisation has its own states. A state is neither an input nor an output. */
+size_t hoist_state_count(const hoist_bundle* bundle);
+hoist_status hoist_state(hoist_bundle* bundle, size_t index, hoist_array* array);
+int hoist_state_index(const hoist_bundle* bundle, const char* name); /* -1 if there is none of that name */
+hoist_status hoist_get_state(hoist_bundle* bundle, size_t index, void* data, size_t bytes);
+hoist_status hoist_set_state(hoist_bundle* bundle, size_t index, const void* data, size_t bytes);
+/* Gives every state its initial value. */
+hoist_status hoist_reset_states(hoist_bundle* bundle);
+/* All states as one file, which appears complete or not at all. A damaged file, or one of another model or with other
+ * states, is an error, and then no state changes. Any bundle of the same model with the same states may load it. */
+hoist_status hoist_save_states(hoist_bundle* bundle, const char* path);
+hoist_status hoist_load_states(hoist_bundle* bundle, const char* path);
+
+/* Opens another session of an open bundle: a handle for the same sizes with inputs, outputs, states and memory of its
+ * own, which shares the weights, the device's context and the compiled kernels. `threads` as in hoist_options, for
+ * native code alone; 0: as for the bundle. Either may be closed first, and they may be used by different threads at the
+ * same time; during the call another thread may run the bundle, but not choose its sizes or close it. *session is set
+ * as by hoist_open. */
+hoist_status hoist_open_session(const hoist_bundle* bundle, int threads, hoist_bundle** session);
+
 /* A bundle compiled for several sizes has a specialisation for each of their combinations: separate kernels, arrays,
  * inputs and outputs, and shared weights. One of them is in use, after hoist_open the first; all functions refer to
  * it. The first choice of a specialisation loads it, which compiles its kernels unless they are cached, and it stays
@@ -275,10 +298,11 @@ hoist_status hoist_profile(hoist_bundle* bundle, double* step_seconds);
 
 /* The self-check of every specialisation: the hashes of all files, then each kernel on seeded inputs and, if the
  * bundle includes it, the whole model, compared with the expected values in check.bin, and fused launches compared
- * with their steps launched alone. Overwrites the inputs. `report` may be NULL. */
+ * with their steps launched alone. States are checked by sequences of runs. Overwrites the inputs, and gives states
+ * their initial values. `report` may be NULL. */
 hoist_status hoist_verify(hoist_bundle* bundle, hoist_report report, void* user);
-/* The part that compares fused launches with their steps launched alone, on inputs of this seed, which it overwrites,
- * for the sizes in use. HOIST_MISMATCH if results differ. */
+/* The parts that compare fused launches with their steps launched alone, and that run sequences if there are states,
+ * for the sizes in use. Overwrites the inputs, with this seed, and resets states. HOIST_MISMATCH if results differ. */
 hoist_status hoist_verify_launches(hoist_bundle* bundle, uint64_t seed, hoist_report report, void* user);
 /* The first part of hoist_verify, the hashes of all files; needs no device. `message` receives the first failure. */
 hoist_status hoist_verify_files(const char* folder, hoist_report report, void* user, char* message, size_t capacity);

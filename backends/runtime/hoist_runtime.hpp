@@ -208,6 +208,37 @@ class Bundle {
     return out;
   }
 
+  /// Values that live between runs; each run reads them and gives them their next value.
+  std::vector<Array> states() const { return arrays(hoist_state_count(handle_), hoist_state); }
+  /// A copy of the elements. Throws if there is no such state, or its elements are no T.
+  template <class T>
+  std::vector<T> state(const std::string& name) const {
+    const std::size_t index = index_of(hoist_state_index(handle_, name.c_str()), "state", name);
+    const Array array = described(index, hoist_state);
+    check_element<T>(array, "state");
+    std::vector<T> out(array.bytes / sizeof(T));
+    check(hoist_get_state(handle_, index, out.data(), array.bytes));
+    return out;
+  }
+  template <class T>
+  void set_state(const std::string& name, View<const T> values) {
+    const std::size_t index = index_of(hoist_state_index(handle_, name.c_str()), "state", name);
+    check_element<T>(described(index, hoist_state), "state");
+    check(hoist_set_state(handle_, index, values.data(), values.size() * sizeof(T)));
+  }
+  void reset_states() { check(hoist_reset_states(handle_)); }
+  void save_states(const std::string& path) { check(hoist_save_states(handle_, path.c_str())); }
+  void load_states(const std::string& path) { check(hoist_load_states(handle_, path.c_str())); }
+
+  /// Another session of the bundle, with states, inputs and outputs of its own; both share weights and kernels
+  /// (hoist_open_session).
+  Bundle session(int threads = 0) const {
+    Bundle out;
+    const hoist_status status = hoist_open_session(handle_, threads, &out.handle_);
+    if (status != HOIST_OK) throw out.failure(status);
+    return out;
+  }
+
   /// Runs and waits. Throws if an input was never set.
   void run() { check(hoist_run(handle_)); }
 
@@ -221,6 +252,8 @@ class Bundle {
   }
 
  private:
+  Bundle() = default;
+
   struct Reporting {
     const std::function<void(const hoist_finding&)>& report;
     std::exception_ptr thrown;  // exceptions must not pass through C

@@ -35,6 +35,7 @@ static hoist_bundle* open_another(hoist_bundle* b, size_t index) {
   made->root = b->root;
   made->family = b->family;
   made->weights = b->weights;
+  made->weights_users = b->weights_users;
   options.context_of = b->plan.target_count ? NULL : b;
   if (!status) status = hoist_open_parts(made, &options);
   if (!status) return made;
@@ -107,7 +108,7 @@ static int same_shape(const int64_t* a, const int64_t* b, size_t rank) {
 }
 
 hoist_status hoist_choose_input_shape(hoist_bundle* b, size_t index, const int64_t* shape, size_t rank) {
-  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  if (hoist_in_range(b, "input", index, hoist_model_inputs(&b->plan))) return b->error.status;
   const hoist_plan* root = hoist_root_plan(b);
   const hoist_plan_array* input = &b->plan.arrays[b->plan.inputs[index].array];
   char given[256] = "", there[512] = "";

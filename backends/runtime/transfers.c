@@ -15,6 +15,12 @@ HOIST_INTERNAL hoist_transfer* hoist_transfer_of(hoist_bundle* b, size_t i) {
   return i < b->plan.input_count ? &b->io.inputs[i] : &b->io.outputs[i - b->plan.input_count];
 }
 
+/* True if transfer `i` is an input or an output of a state. */
+static int is_of_state(const hoist_plan* plan, size_t i) {
+  if (i < plan->input_count) return i >= hoist_model_inputs(plan);
+  return i - plan->input_count >= plan->model_output_count && i - plan->input_count < hoist_first_extent(plan);
+}
+
 static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
   const hoist_plan_array* array = &b->plan.arrays[transfer->array];
   if (transfer->staged || !array->bytes) return HOIST_OK;
@@ -36,6 +42,10 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
     hoist_transfer* t = hoist_transfer_of(b, i);
     const int is_input = i < plan->input_count;
     t->array = is_input ? plan->inputs[i].array : plan->outputs[i - plan->input_count];
+    if (is_of_state(plan, i)) { /* stays where it is */
+      t->set = 1;
+      continue;
+    }
     const hoist_plan_array* array = &plan->arrays[t->array];
     t->in_place = b->target.is_cpu && !b->checking && array->bytes &&
                   array->place == (is_input ? HOIST_PLACE_INPUT : HOIST_PLACE_OUTPUT);
@@ -48,7 +58,8 @@ HOIST_INTERNAL hoist_status hoist_make_transfers(hoist_bundle* b) {
   return HOIST_OK;
 }
 
-static hoist_status right_size(hoist_bundle* b, const hoist_plan_array* array, const void* data, size_t bytes) {
+HOIST_INTERNAL hoist_status hoist_right_size(hoist_bundle* b, const hoist_plan_array* array, const void* data,
+                                             size_t bytes) {
   if (bytes != array->bytes) {
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: %zu bytes given, and the array has %llu", array->name, bytes,
                       (unsigned long long)array->bytes);
@@ -64,17 +75,17 @@ static hoist_status no_strings(hoist_bundle* b, const hoist_plan_array* array, c
 }
 
 hoist_status hoist_set_input(hoist_bundle* b, size_t index, const void* data, size_t bytes) {
-  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  if (hoist_in_range(b, "input", index, hoist_model_inputs(&b->plan))) return b->error.status;
   if (no_strings(b, &b->plan.arrays[b->plan.inputs[index].array], "use hoist_set_input_strings"))
     return b->error.status;
   return hoist_set_words(b, index, data, bytes);
 }
 
 HOIST_INTERNAL hoist_status hoist_set_words(hoist_bundle* b, size_t index, const void* data, size_t bytes) {
-  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  if (hoist_in_range(b, "input", index, hoist_model_inputs(&b->plan))) return b->error.status;
   const uint32_t number = b->plan.inputs[index].array;
   hoist_transfer* input = &b->io.inputs[index];
-  if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
+  if (hoist_right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
   if (input->staged) {
     memcpy(input->staged, data, bytes);
     input->pending = !input->in_place;
@@ -88,7 +99,7 @@ HOIST_INTERNAL hoist_status hoist_set_words(hoist_bundle* b, size_t index, const
 
 hoist_status hoist_input_memory(hoist_bundle* b, size_t index, void** memory) {
   *memory = NULL;
-  if (hoist_in_range(b, "input", index, b->plan.input_count)) return b->error.status;
+  if (hoist_in_range(b, "input", index, hoist_model_inputs(&b->plan))) return b->error.status;
   hoist_transfer* input = &b->io.inputs[index];
   if (no_strings(b, &b->plan.arrays[input->array], "use hoist_set_input_strings")) return b->error.status;
   const hoist_status status = stage(b, input);
@@ -112,7 +123,7 @@ hoist_status hoist_output_memory(hoist_bundle* b, size_t index, const void** mem
 
 static hoist_status unknown_name(hoist_bundle* b, const char* what, const char* name, int inputs) {
   char names[512] = "";
-  const size_t count = inputs ? b->plan.input_count : b->plan.model_output_count;
+  const size_t count = inputs ? hoist_model_inputs(&b->plan) : b->plan.model_output_count;
   for (size_t i = 0; i < count; ++i) {
     const size_t used = strlen(names);
     const uint32_t number = inputs ? b->plan.inputs[i].array : b->plan.outputs[i];
@@ -128,7 +139,7 @@ hoist_status hoist_set_input_named(hoist_bundle* b, const char* name, const void
 }
 
 hoist_status hoist_seed_inputs(hoist_bundle* b, uint64_t seed) {
-  for (size_t i = 0; i < b->plan.input_count; ++i) {
+  for (size_t i = 0; i < hoist_model_inputs(&b->plan); ++i) {
     const hoist_plan_input* input = &b->plan.inputs[i];
     const hoist_plan_array* array = &b->plan.arrays[input->array];
     uint64_t elements = 1;
@@ -188,7 +199,7 @@ HOIST_INTERNAL hoist_status hoist_fetch_outputs(hoist_bundle* b, void* queue, ho
 
 hoist_status hoist_read_array(hoist_bundle* b, size_t index, void* data, size_t bytes) {
   if (hoist_in_range(b, "array", index, b->plan.array_count)) return b->error.status;
-  if (right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;
+  if (hoist_right_size(b, &b->plan.arrays[index], data, bytes)) return b->error.status;
   if (!bytes) return HOIST_OK;
   /* A staged input that no run has transferred yet is the array's content. */
   for (size_t i = 0; i < b->plan.input_count; ++i) {
@@ -208,7 +219,7 @@ HOIST_INTERNAL hoist_status hoist_any_output(hoist_bundle* b, size_t index, void
                       b->plan.arrays[number].name);
   }
   if (!b->io.outputs[index].fresh) return hoist_read_array(b, number, data, bytes);
-  if (right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
+  if (hoist_right_size(b, &b->plan.arrays[number], data, bytes)) return b->error.status;
   memcpy(data, b->io.outputs[index].staged, bytes);
   return HOIST_OK;
 }

@@ -10,6 +10,7 @@
 
 #include "backends/runtime/family.h"
 #include "backends/runtime/host_steps.h"
+#include "backends/runtime/states.h"
 #include "backends/runtime/transfers.h"
 
 typedef struct comparison {
@@ -194,11 +195,23 @@ static hoist_status verify_kernel(hoist_bundle* b, const hoist_plan_kernel* kern
   return status;
 }
 
+/* The state whose next value is the output, or state_count. */
+static size_t state_of_output(const hoist_plan* plan, uint32_t output) {
+  size_t state = plan->state_count, next = plan->model_output_count;
+  for (size_t i = 0; i < plan->state_count; ++i) {
+    if (next++ == output) state = i;
+    next += plan->states[i].initial != HOIST_NO_ARRAY;
+  }
+  return state;
+}
+
 static hoist_status verify_output(hoist_bundle* b, uint32_t output, const hoist_samples* samples, comparison* c) {
   const hoist_plan_array* array = &b->plan.arrays[b->plan.outputs[output]];
   unsigned char* data = malloc(array->bytes + 1);
   if (!data) return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "output %s: no memory for it", array->name);
-  const hoist_status status = hoist_any_output(b, output, data, array->bytes);
+  const size_t state = state_of_output(&b->plan, output);
+  const hoist_status status = state < b->plan.state_count ? hoist_get_state(b, state, data, array->bytes)
+                                                          : hoist_any_output(b, output, data, array->bytes);
   const unsigned char* value = samples->values;
   for (uint64_t k = 0; k < samples->count && !status; ++k) {
     int width;
@@ -336,6 +349,31 @@ static hoist_status verify_launches(hoist_bundle* b, uint64_t seed, hoist_report
   return status;
 }
 
+/* Compares the outputs of the model. With states they are the outputs of a sequence of runs: run k has the inputs of
+ * the seed plus k. */
+static hoist_status verify_model(hoist_bundle* b, const hoist_checks* checks, hoist_report report, void* user,
+                                 hoist_error* first) {
+  uint32_t runs = 0;
+  hoist_status status = checks->output_count ? hoist_reset_states(b) : HOIST_OK;
+  for (size_t i = 0; i < checks->output_count && !status; ++i) {
+    comparison c = {.tolerance = effective(&b->target, checks->model_tolerance)};
+    hoist_error own = {HOIST_OK, ""};
+    char sizes[128], run[32] = "", name[440];
+    for (; runs <= checks->runs[i] && !status; ++runs) {
+      status = hoist_seed_inputs(b, checks->model_seed + runs);
+      if (!status) status = hoist_run(b);
+    }
+    if (!status) status = verify_output(b, checks->outputs[i], &checks->samples[i], &c);
+    if (status) break;
+    hoist_sizes_text(b, sizes, sizeof sizes);
+    if (b->plan.state_count) snprintf(run, sizeof run, " of run %u", (unsigned)checks->runs[i] + 1);
+    snprintf(name, sizeof name, "%.256s%s%s%s", b->plan.arrays[b->plan.outputs[checks->outputs[i]]].name, run,
+             *sizes ? " of " : "", sizes);
+    if (conclude(&c, "output", name, report, user, &own) && !first->status) *first = own;
+  }
+  return status;
+}
+
 /* Checks kernels and model of the specialisation in use. The first difference is stored in `first`; the returned
  * status is for other errors. */
 static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user, hoist_error* first) {
@@ -354,19 +392,8 @@ static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user,
     if (conclude(&c, "kernel", kernel->name, report, user, &own) && !first->status) *first = own;
   }
   if (!status) status = verify_launches(b, checks.model_seed, report, user, first);
-  if (!status && checks.output_count) status = hoist_seed_inputs(b, checks.model_seed);
-  if (!status && checks.output_count) status = hoist_run(b);
-  for (size_t i = 0; i < checks.output_count && !status; ++i) {
-    comparison c = {.tolerance = effective(&b->target, checks.model_tolerance)};
-    hoist_error own = {HOIST_OK, ""};
-    char sizes[128], name[400];
-    status = verify_output(b, checks.outputs[i], &checks.samples[i], &c);
-    if (status) break;
-    hoist_sizes_text(b, sizes, sizeof sizes);
-    snprintf(name, sizeof name, "%.256s%s%s", b->plan.arrays[b->plan.outputs[checks.outputs[i]]].name,
-             *sizes ? " of " : "", sizes);
-    if (conclude(&c, "output", name, report, user, &own) && !first->status) *first = own;
-  }
+  if (!status) status = verify_model(b, &checks, report, user, first);
+  if (!status && b->plan.state_count) status = hoist_verify_states(b, checks.model_seed, report, user, first);
   hoist_pool_free(&checks.pool);
   return status;
 }
@@ -390,6 +417,7 @@ hoist_status hoist_verify(hoist_bundle* b, hoist_report report, void* user) {
 
 hoist_status hoist_verify_launches(hoist_bundle* b, uint64_t seed, hoist_report report, void* user) {
   hoist_error first = {HOIST_OK, ""};
-  const hoist_status status = verify_launches(b, seed, report, user, &first);
+  hoist_status status = verify_launches(b, seed, report, user, &first);
+  if (!status && b->plan.state_count) status = hoist_verify_states(b, seed, report, user, &first);
   return status || !first.status ? status : hoist_fail(&b->error, first.status, "%s", first.message);
 }

@@ -152,6 +152,14 @@ inline size_t count_launches(size_t steps, const std::vector<PlanLaunch>& launch
 /// indices along the three dimensions, then the kernel's. No kernel's name begins with hoist_.
 inline std::string group_function(const std::string& kernel) { return "hoist_group_" + kernel; }
 
+/// A value that lives between runs, by arrays: a run reads one and writes the next value into another, which may be the
+/// array of an input or of another state.
+struct PlanState {
+  int read = 0;      ///< one of the last inputs
+  int written = 0;   ///< one of the outputs after the model's
+  int initial = -1;  ///< weights with the value before the first run, an output after `written`; -1: zeros
+};
+
 struct PlanLayer {  ///< a layer of the model, for the manifest
   std::string name, operation;
   std::string absence;  ///< the reason why no step computes it, or empty
@@ -199,8 +207,9 @@ struct Plan {
   std::vector<PlanItem> items = {};       ///< empty if there are no controls: the steps in sequence
   std::vector<Domain> input_domains;      ///< domains of seeded model inputs; empty: [-1, 1] each
   std::vector<int> inputs,
-      outputs;  ///< array indices in the model's order, then the actual lengths; an output may repeat an input or a
-                ///< constant
+      outputs;  ///< array indices in the model's order, then the states', then the actual lengths; an output may repeat
+                ///< an input or a constant
+  std::vector<PlanState> states = {};
   std::vector<PlanExtent> extents = {};
   std::vector<PlanPreprocessing> preprocessing = {};  ///< for the inputs that have one, in the order of the inputs
   std::vector<std::string> strings = {};              ///< the strings whose handles constants and kernels contain
@@ -209,21 +218,28 @@ struct Plan {
   std::string derivation;   ///< from the imported program to the kernels, as ir/program/program_derivation.h prints it
   std::string certificate;  ///< JSON for the manifest: the budget and the measurements; "" without a budget
   /// A self-check of the whole model, if it is small enough to evaluate without a device: seed for the inputs, sampled
-  /// positions and expected values per output; otherwise empty.
+  /// positions and expected values per output; otherwise empty. With states it is a sequence of runs, in order: run k
+  /// has the inputs of the seed plus k, and the output of a state is its value after the run.
   uint64_t check_seed = 0;
   struct ModelCheck {
     int output = 0;
     std::vector<int64_t> positions;
     std::vector<std::byte> values;
+    int run = 0;
   };
   std::vector<ModelCheck> model_check;
   Tolerance model_tolerance;
 
-  /// The number of outputs of the model, without the actual lengths.
+  /// The runs of a check: a sequence if there are states, as long as the runtime's (HOIST_CHECKED_RUNS).
+  size_t checked_runs() const { return states.empty() ? 1 : 3; }
+  /// The number of inputs of the model, without the states.
+  size_t model_inputs() const { return inputs.size() - states.size(); }
+  /// The number of outputs of the model, without the states and the actual lengths.
   size_t model_outputs() const {
-    size_t first_count = outputs.size();
-    for (const PlanExtent& extent : extents) first_count = std::min(first_count, static_cast<size_t>(extent.count));
-    return first_count;
+    size_t behind = outputs.size();
+    for (const PlanExtent& extent : extents) behind = std::min(behind, static_cast<size_t>(extent.count));
+    for (const PlanState& state : states) behind -= state.initial < 0 ? 1 : 2;
+    return behind;
   }
 };
 

@@ -99,10 +99,14 @@ Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions&) {
                      : by_array.at(name)->border.has_value() ? Place::cleared
                                                              : Place::arena);
   };
-  for (const ValueInfo& input : input_infos(program)) model.inputs.push_back(add(input.name, Place::input));
+  for (size_t i = 0; i < input_count(program); ++i) model.inputs.push_back(add(program.inputs[i].first, Place::input));
   for (size_t i = 0; i < output_count(program); ++i) {
     const std::string& name = program.outputs[i];
     model.outputs.push_back(add(name, is_constant(name) ? Place::weights : Place::output));
+  }
+  for (const StateValue& state : program.states) {
+    model.states.push_back({index.at(state.name), index.at(state.next), -1});
+    if (!state.initial.empty()) model.states.back().initial = index.at(state.initial);
   }
   for (const DynamicExtent& extent : program.extents) add_extent(model, extent);
   for (size_t i = 0; i < model.steps.size(); ++i) {

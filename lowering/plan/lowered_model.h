@@ -59,6 +59,7 @@ struct LoweredModel {
   std::vector<PlanControl> controls;
   std::vector<PlanItem> items;  ///< empty without controls
   std::vector<int> inputs, outputs;
+  std::vector<PlanState> states;
   std::vector<PlanExtent> extents;
   int64_t arena_bytes = 0;
   ProgramDerivation derivation;   ///< derivation from the imported program to `low` of every group

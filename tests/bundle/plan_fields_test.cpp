@@ -51,7 +51,8 @@ std::string manifests() {
   const Plan first = sized_plan(1, 4), second = sized_plan(2, 4);
   const std::vector<ListedPlan> listed = {{{{"batch", 1}}, &first}, {{{"batch", 2}}, &second}};
   std::string out = manifest_text(first, kernels_text(first), expressions_text(first), listed);
-  for (const Plan& plan : {small_plan(), counted_plan(), text_plan(), controlled, serial, plan_with_image()})
+  for (const Plan& plan :
+       {small_plan(), counted_plan(), text_plan(), sums_plan(), controlled, serial, plan_with_image()})
     out += manifest_text(plan, kernels_text(plan), expressions_text(plan), {});
   return out;
 }
@@ -88,6 +89,7 @@ TEST(PlanFields, AreInTheManifestOrLeftOutOnPurpose) {
       {{"listed_file", "path"}, ""},
       {{"listed_file", "bytes"}, ""},
       {{"listed_file", "hash"}, ""},
+      {{"saved_state", "scalar"}, ""},
       {{"input", "low"}, ""},
       {{"input", "high"}, ""},
   };

@@ -350,6 +350,45 @@ Plan joined_plan() {
   return plan;
 }
 
+Plan sums_plan(bool fused) {
+  Plan plan;
+  plan.model_name = "sums";
+  plan.model_hash = 0x5175;
+  plan.build_options = "-cl-std=CL1.2";
+  PlanKernel kernel;
+  kernel.name = "add";
+  kernel.layers = {"add"};
+  kernel.source =
+      "void hoist_group_add(int group_0, int group_1, int group_2, __global const float* p0, __global const float* "
+      "p1,\n"
+      "                     __global float* result) {\n"
+      "  const int i = group_0 * 16;\n"
+      "  vstore16(vload16(0, p0 + i) + vload16(0, p1 + i), 0, result + i);\n"
+      "}\n"
+      "__attribute__((reqd_work_group_size(1, 1, 1)))\n"
+      "__kernel void add(__global const float* p0, __global const float* p1, __global float* result) {\n"
+      "  hoist_group_add(get_group_id(0), get_group_id(1), get_group_id(2), p0, p1, result);\n"
+      "}\n";
+  kernel.global = {4, 1, 1};
+  kernel.expression = "zip(%p0 : [64]f32, %p1 : [64]f32) |> map (+)";
+  kernel.parameters = {{"p0", Scalar::f32, {64}, false, -1, 1},
+                       {"p1", Scalar::f32, {64}, false, -1, 1},
+                       {"result", Scalar::f32, {64}, true, -1, 1}};
+  plan.kernels = {kernel};
+  std::vector<float> start(64);
+  for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<float>(i + 1);
+  plan.arrays = {{"x", Scalar::f32, {64}, Place::input, 0, {}},  {"s", Scalar::f32, {64}, Place::input, 0, {}},
+                 {"c", Scalar::f32, {64}, Place::input, 0, {}},  {"start", Scalar::f32, {64}, Place::weights, 0, {}},
+                 {"t", Scalar::f32, {64}, Place::output, 0, {}}, {"y", Scalar::f32, {64}, Place::output, 0, {}}};
+  plan.arrays[3].constant = tensor({64}, start);
+  plan.steps = {{0, {"t"}, {1, 0, 4}}, {0, {"y"}, {4, 2, 5}}};
+  plan.inputs = {0, 1, 2};
+  plan.outputs = {5, 4, 3, 5};
+  plan.states = {{1, 4, 3}, {2, 5, -1}};
+  if (fused) plan.launches = {{"both", 0, 2}};
+  return plan;
+}
+
 Plan controlled_plan() {
   Plan plan = chain_plan(1);
   plan.model_name = "controlled";

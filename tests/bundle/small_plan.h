@@ -34,6 +34,10 @@ Plan chain_plan(int depth);
 /// chain_plan(4) with its first three steps in one launch.
 Plan joined_plan();
 
+/// States: s' = s + x, which begins as 1, 2, ..., 64, and c' = y = s' + c, which begins as zeros; y is the output, and
+/// x [64] the input. `fused`: both steps in one launch.
+Plan sums_plan(bool fused = false);
+
 /// The expected result of small_plan for x.
 Tensor small_plan_result(const Tensor& x);
 

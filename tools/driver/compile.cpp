@@ -201,6 +201,7 @@ std::vector<Domain> input_domains(const Program& program) {
     out.push_back(is_string ? Domain{0, 0} : found == program.domains.end() ? Domain{} : found->second);
     any |= is_string || found != program.domains.end();
   }
+  out.resize(input_count(program));  // states are not seeded
   return any ? out : std::vector<Domain>{};
 }
 
@@ -327,6 +328,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   plan.kernels = std::move(kernels);
   plan.inputs = lowered.inputs;
   plan.outputs = lowered.outputs;
+  plan.states = std::move(lowered.states);
   plan.extents = lowered.extents;
   plan.controls = std::move(lowered.controls);
   plan.items = std::move(lowered.items);

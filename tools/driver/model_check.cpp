@@ -17,7 +17,7 @@ constexpr int64_t positions_of_output = 64;
 // Error bounds for a chain of kernels on a device with inexact division.
 constexpr double chain_relative = 1e-3, chain_absolute = 1e-4;
 
-bool is_small(const Plan& plan) {
+bool is_small(const Plan& plan, int runs) {
   int64_t operations = 0, bytes = 0;
   if (!plan.controls.empty()) return false;  // the number of step executions depends on the inputs
   // Seeded inputs are not valid text, images or other formats of host ops.
@@ -25,7 +25,7 @@ bool is_small(const Plan& plan) {
     return false;
   for (const PlanStep& step : plan.steps) {
     const int64_t more = plan.kernels[static_cast<size_t>(step.kernel)].operations;
-    if (__builtin_add_overflow(operations, more, &operations) || operations > most_operations) return false;
+    if (__builtin_add_overflow(operations, more, &operations) || operations > most_operations / runs) return false;
   }
   for (const PlanArray& array : plan.arrays) {
     bytes += byte_size(array.scalar, array.shape);
@@ -60,27 +60,46 @@ Certainty certainty_of(const PlanKernel& kernel, Expr term, Certainty reads) {
   return jumps(term) ? Certainty::unknown : Certainty::divided;
 }
 
-struct State {
+struct Values {
   std::vector<Tensor> arrays;
   std::vector<Certainty> certainty;
 };
 
-// The state at the beginning of a run.
-State initial(const Plan& plan) {
-  State out;
+// The values before the first run.
+Values initial(const Plan& plan) {
+  Values out;
   out.certainty.assign(plan.arrays.size(), Certainty::exact);
   for (const PlanArray& array : plan.arrays) {
     Tensor tensor = array.place == Place::weights ? array.constant : Tensor(array.scalar, array.shape);
     if (array.place == Place::cleared) std::memset(tensor.data(), array.fill, tensor.bytes().size());
     out.arrays.push_back(std::move(tensor));
   }
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
-    const PlanArray& array = plan.arrays[static_cast<size_t>(plan.inputs[i])];
-    out.arrays[static_cast<size_t>(plan.inputs[i])] =
-        seeded_tensor(array.scalar, array.shape, plan.check_seed, static_cast<uint32_t>(i), domain.low, domain.high);
+  for (const PlanState& state : plan.states) {
+    if (state.initial >= 0)
+      out.arrays[static_cast<size_t>(state.read)] = out.arrays[static_cast<size_t>(state.initial)];
   }
   return out;
+}
+
+// A run begins: new inputs, and exact arrays apart from states.
+void begin_run(const Plan& plan, uint64_t seed, Values& values) {
+  for (size_t i = 0; i < plan.model_inputs(); ++i) {
+    const Domain domain = i < plan.input_domains.size() ? plan.input_domains[i] : Domain{};
+    const PlanArray& array = plan.arrays[static_cast<size_t>(plan.inputs[i])];
+    values.arrays[static_cast<size_t>(plan.inputs[i])] =
+        seeded_tensor(array.scalar, array.shape, seed, static_cast<uint32_t>(i), domain.low, domain.high);
+  }
+  std::vector<Certainty> certainty(plan.arrays.size(), Certainty::exact);
+  for (const PlanState& state : plan.states)
+    certainty[static_cast<size_t>(state.read)] = values.certainty[static_cast<size_t>(state.read)];
+  values.certainty = std::move(certainty);
+}
+
+void end_run(const Plan& plan, Values& values) {
+  for (const PlanState& state : plan.states) {
+    values.arrays[static_cast<size_t>(state.read)] = values.arrays[static_cast<size_t>(state.written)];
+    values.certainty[static_cast<size_t>(state.read)] = values.certainty[static_cast<size_t>(state.written)];
+  }
 }
 
 void write(const Tensor& result, const Region& region, Tensor& array) {
@@ -92,7 +111,7 @@ void write(const Tensor& result, const Region& region, Tensor& array) {
 }
 
 // Returns false if the evaluator has no form for the kernel's term.
-Result<bool> run_step(const Plan& plan, const PlanStep& step, State& state) {
+Result<bool> run_step(const Plan& plan, const PlanStep& step, Values& values) {
   const PlanKernel& kernel = plan.kernels[static_cast<size_t>(step.kernel)];
   HOIST_TRY(const Expr term, parse(kernel.expression));
   Bindings reads;
@@ -107,51 +126,62 @@ Result<bool> run_step(const Plan& plan, const PlanStep& step, State& state) {
       region = parameter.regions_or_whole().front();
       continue;
     }
-    const Tensor& array = state.arrays[index];
+    const Tensor& array = values.arrays[index];
     // An array may be stored with another shape of the same size.
     reads[parameter.name] = array.shape() == parameter.shape ? array : array.reshaped(parameter.shape);
-    worst = std::max(worst, state.certainty[index]);
+    worst = std::max(worst, values.certainty[index]);
   }
   HOIST_TRY(const std::optional<Tensor> result, evaluate_within(term, reads, most_bytes));
   if (!result) return false;
-  write(*result, region, state.arrays[target]);
+  write(*result, region, values.arrays[target]);
   // An array written by several steps is as exact as its least exact part.
-  state.certainty[target] = std::max(state.certainty[target], certainty_of(kernel, term, worst));
+  values.certainty[target] = std::max(values.certainty[target], certainty_of(kernel, term, worst));
   return true;
+}
+
+// Adds a check of the output, unless an intermediate error may have grown.
+Result<Nothing> add_output(Plan& plan, int run, size_t output, const Values& values) {
+  const auto index = static_cast<size_t>(plan.outputs[output]);
+  const Certainty certainty = values.certainty[index];
+  const Tensor& value = values.arrays[index];
+  if (certainty == Certainty::unknown || value.size() == 0) return Nothing{};
+  Plan::ModelCheck check;
+  check.run = run;
+  check.output = static_cast<int>(output);
+  check.positions =
+      sample_positions(value.size(), std::min(positions_of_output, value.size()), plan.check_seed + output);
+  const Expr all = parameter("value", array_type(value.size(), scalar_type(value.scalar())));
+  HOIST_TRY(const Tensor sampled, interpret_at(all, {{"value", value.reshaped({value.size()})}}, check.positions));
+  check.values.assign(sampled.bytes().begin(), sampled.bytes().end());
+  if (is_packed(sampled.scalar())) {  // one element per byte
+    check.values.clear();
+    for (int64_t k = 0; k < sampled.size(); ++k)
+      check.values.push_back(static_cast<std::byte>(load_element(sampled.data(), row(sampled.scalar()).bits, k)));
+  }
+  plan.model_check.push_back(std::move(check));
+  plan.model_tolerance.exact &= certainty != Certainty::close;
+  plan.model_tolerance.divides |= certainty == Certainty::divided;
+  if (certainty == Certainty::exact) return Nothing{};
+  plan.model_tolerance.relative = chain_relative;
+  plan.model_tolerance.absolute = chain_absolute;
+  return Nothing{};
 }
 
 }  // namespace
 
 Result<Nothing> add_model_check(Plan& plan) {
-  if (!is_small(plan)) return Nothing{};
+  const auto runs = static_cast<int>(plan.checked_runs());
+  if (!is_small(plan, runs)) return Nothing{};
   plan.check_seed = plan.model_hash;
-  State state = initial(plan);
-  for (const PlanStep& step : plan.steps) {
-    HOIST_TRY(const bool evaluated, run_step(plan, step, state));
-    if (!evaluated) return Nothing{};
-  }
-  for (size_t i = 0; i < plan.outputs.size(); ++i) {
-    const auto index = static_cast<size_t>(plan.outputs[i]);
-    const Certainty certainty = state.certainty[index];
-    const Tensor& value = state.arrays[index];
-    if (certainty == Certainty::unknown || value.size() == 0) continue;
-    Plan::ModelCheck check;
-    check.output = static_cast<int>(i);
-    check.positions = sample_positions(value.size(), std::min(positions_of_output, value.size()), plan.check_seed + i);
-    const Expr all = parameter("value", array_type(value.size(), scalar_type(value.scalar())));
-    HOIST_TRY(const Tensor sampled, interpret_at(all, {{"value", value.reshaped({value.size()})}}, check.positions));
-    check.values.assign(sampled.bytes().begin(), sampled.bytes().end());
-    if (is_packed(sampled.scalar())) {  // one element per byte
-      check.values.clear();
-      for (int64_t k = 0; k < sampled.size(); ++k)
-        check.values.push_back(static_cast<std::byte>(load_element(sampled.data(), row(sampled.scalar()).bits, k)));
+  Values values = initial(plan);
+  for (int run = 0; run < runs; ++run) {
+    begin_run(plan, plan.check_seed + static_cast<uint64_t>(run), values);
+    for (const PlanStep& step : plan.steps) {
+      HOIST_TRY(const bool evaluated, run_step(plan, step, values));
+      if (!evaluated) return Nothing{};
     }
-    plan.model_check.push_back(std::move(check));
-    plan.model_tolerance.exact &= certainty != Certainty::close;
-    plan.model_tolerance.divides |= certainty == Certainty::divided;
-    if (certainty == Certainty::exact) continue;
-    plan.model_tolerance.relative = chain_relative;
-    plan.model_tolerance.absolute = chain_absolute;
+    for (size_t i = 0; i < plan.outputs.size(); ++i) HOIST_TRY_VOID(add_output(plan, run, i, values));
+    end_run(plan, values);
   }
   return Nothing{};
 }

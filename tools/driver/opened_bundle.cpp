@@ -164,7 +164,7 @@ std::vector<ValueInfo> inputs_of(const BundleRunner& bundle) {
   return out;
 }
 
-std::vector<ValueInfo> inputs_of(const Plan& plan) { return values_of(plan, plan.inputs, plan.inputs.size()); }
+std::vector<ValueInfo> inputs_of(const Plan& plan) { return values_of(plan, plan.inputs, plan.model_inputs()); }
 
 std::vector<ValueInfo> outputs_of(const Plan& plan) { return values_of(plan, plan.outputs, plan.model_outputs()); }
 

@@ -48,6 +48,7 @@ typedef struct hoist_cuda_node {
   row(release_host, "cuMemFreeHost", (void* memory)) \
   row(to_device, "cuMemcpyHtoDAsync_v2", (hoist_cuda_address to, const void* from, size_t bytes, void* stream)) \
   row(to_host, "cuMemcpyDtoHAsync_v2", (void* to, hoist_cuda_address from, size_t bytes, void* stream)) \
+  row(on_device, "cuMemcpyDtoDAsync_v2", (hoist_cuda_address to, hoist_cuda_address from, size_t bytes, void* stream)) \
   row(fill, "cuMemsetD8Async", (hoist_cuda_address to, unsigned char value, size_t bytes, void* stream)) \
   row(stream_create, "cuStreamCreate", (void** stream, unsigned flags)) \
   row(stream_wait, "cuStreamSynchronize", (void* stream)) \

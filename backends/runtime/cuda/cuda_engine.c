@@ -115,9 +115,10 @@ static hoist_status cuda_allocate(hoist_bundle* b, const char* what, uint64_t by
 
 static hoist_status cuda_make_weights(hoist_bundle* b, const hoist_bundle* context_of) {
   hoist_cuda* c = b->opencl->cuda;
-  if (context_of && context_of->family == b->family && b->family && context_of->opencl->cuda) {
+  const int is_related = b->shares_with || (context_of && context_of->family == b->family && b->family);
+  if (is_related && context_of->opencl->cuda) {
     c->weights = context_of->opencl->cuda->weights;
-    ++c->weights->users;
+    __atomic_add_fetch(&c->weights->users, 1, __ATOMIC_RELAXED);
     return HOIST_OK;
   }
   c->weights = calloc(1, sizeof *c->weights);
@@ -166,23 +167,33 @@ static hoist_status cuda_prepare(hoist_bundle* b, const hoist_bundle* context_of
   if (!status) status = cuda_make_arrays(b);
   if (!status) status = cuda_check(b, c->call->event_create(&c->begin, 0), "cuEventCreate");
   if (!status) status = cuda_check(b, c->call->event_create(&c->end, 0), "cuEventCreate");
-  if (!status) status = hoist_cuda_graph_of_run(b, &c->run);
+  if (!status) status = hoist_cuda_graph_of_run(b, &c->runs[0]);
   return c->stream ? cuda_wait(b, status) : status;
 }
 
 static void cuda_drop_weights(hoist_cuda* c) {
-  if (!c->weights || --c->weights->users) return;
+  if (!c->weights || __atomic_sub_fetch(&c->weights->users, 1, __ATOMIC_ACQ_REL)) return;
   if (c->weights->address) c->call->release(c->weights->address);
   free(c->weights);
+}
+
+/* The next profile makes them again. */
+static void cuda_drop_rows(hoist_bundle* b) {
+  hoist_cuda* c = b->opencl->cuda;
+  for (size_t i = 0; c->rows && i < b->plan.step_count; ++i) {
+    if (c->rows[i]) c->call->ready_destroy(c->rows[i]);
+    c->rows[i] = NULL;
+  }
+  c->has_rows = 0;
 }
 
 static void cuda_drop_device_state(hoist_bundle* b) {
   hoist_cuda* c = b->opencl->cuda;
   if (c->stream) c->call->stream_wait(c->stream);
-  for (size_t i = 0; c->rows && i < b->plan.step_count; ++i) {
-    if (c->rows[i]) c->call->ready_destroy(c->rows[i]);
+  cuda_drop_rows(b);
+  for (int i = 0; i < 2; ++i) {
+    if (c->runs[i]) c->call->ready_destroy(c->runs[i]);
   }
-  if (c->run) c->call->ready_destroy(c->run);
   if (c->begin) c->call->event_destroy(c->begin);
   if (c->end) c->call->event_destroy(c->end);
   for (size_t i = 0; c->owned && i < b->plan.array_count; ++i) {
@@ -275,6 +286,36 @@ static hoist_status cuda_read_all(hoist_bundle* b, size_t count, const uint32_t*
   return cuda_leave(b, cuda_wait(b, status));
 }
 
+static hoist_status cuda_copy(hoist_bundle* b, size_t from, size_t to, size_t offset, size_t bytes) {
+  hoist_cuda* c = b->opencl->cuda;
+  const hoist_status status = cuda_enter(b);
+  if (status) return status;
+  const int code = c->call->on_device(c->arrays[to] + offset, c->arrays[from], bytes, c->stream);
+  return cuda_leave(b, cuda_check(b, code, b->plan.arrays[to].name));
+}
+
+static void cuda_exchange(hoist_cuda_address* arrays, size_t one, size_t other) {
+  const hoist_cuda_address address = arrays[one];
+  arrays[one] = arrays[other];
+  arrays[other] = address;
+}
+
+/* Graphs contain addresses. All states exchange their memory after each run, so there are two graphs of a run. */
+static hoist_status cuda_swap(hoist_bundle* b, size_t one, size_t other) {
+  hoist_cuda* c = b->opencl->cuda;
+  if (c->has_rows) {
+    const hoist_status status = cuda_enter(b);
+    if (status) return status;
+    cuda_drop_rows(b);
+    (void)cuda_leave(b, HOIST_OK);
+  }
+  cuda_exchange(c->arrays, one, other);
+  cuda_exchange(c->owned, one, other);
+  if (!c->exchanged) c->exchanged = one + 1;
+  if (c->exchanged == one + 1) c->turn = !c->turn;
+  return HOIST_OK;
+}
+
 static int cuda_make_staging(hoist_bundle* b, hoist_transfer* t, uint64_t bytes) {
   if (!cuda_enter(b)) {
     if (b->opencl->cuda->call->allocate_host(&t->pinned, bytes, 0)) t->pinned = NULL;
@@ -303,7 +344,9 @@ static hoist_status cuda_launch_step(hoist_bundle* b, size_t i) {
 
 static hoist_status cuda_launch_run(hoist_bundle* b) {
   hoist_cuda* c = b->opencl->cuda;
-  return cuda_check(b, c->call->graph_launch(c->run, c->stream), "cuGraphLaunch");
+  void** run = &c->runs[c->turn];
+  const hoist_status status = *run ? HOIST_OK : hoist_cuda_graph_of_run(b, run);
+  return status ? status : cuda_check(b, c->call->graph_launch(*run, c->stream), "cuGraphLaunch");
 }
 
 static hoist_status cuda_run_steps(hoist_bundle* b, size_t first, size_t count) {
@@ -329,6 +372,7 @@ static hoist_status cuda_run(hoist_bundle* b, size_t first, size_t count, int wi
 static hoist_status cuda_time_row(hoist_bundle* b, size_t i, double* seconds) {
   hoist_cuda* c = b->opencl->cuda;
   float milliseconds = 0;
+  c->has_rows = 1;
   hoist_status status = c->rows[i] ? HOIST_OK : hoist_cuda_graph_of_step(b, i, HOIST_CUDA_ROW, &c->rows[i]);
   if (!status) status = cuda_check(b, c->call->event_record(c->begin, c->stream), "cuEventRecord");
   if (!status) status = cuda_check(b, c->call->graph_launch(c->rows[i], c->stream), "cuGraphLaunch");
@@ -412,6 +456,8 @@ HOIST_INTERNAL const hoist_engine* hoist_cuda_engine(void) {
                                       .write = cuda_write_array,
                                       .read = cuda_read_array,
                                       .read_all = cuda_read_all,
+                                      .copy = cuda_copy,
+                                      .swap = cuda_swap,
                                       .stage = cuda_make_staging,
                                       .run = cuda_run,
                                       .profile = cuda_profile,

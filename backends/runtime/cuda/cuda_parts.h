@@ -12,10 +12,10 @@
 extern "C" {
 #endif
 
-/* The weights file on the device, which the specialisations of a bundle share. */
+/* The weights file on the device, which the specialisations and the sessions of a bundle share. */
 typedef struct hoist_cuda_weights {
   hoist_cuda_address address;
-  size_t users;
+  size_t users; /* atomic */
 } hoist_cuda_weights;
 
 typedef struct hoist_cuda {
@@ -24,9 +24,12 @@ typedef struct hoist_cuda {
   void* context;
   void* stream;
   void* module;
-  void* run;   /* all steps as one graph */
-  void** rows; /* one per step: HOIST_CUDA_ROW launches of it as one graph; made by the first profile */
-  void* begin; /* events around a row */
+  void* runs[2];    /* all steps as one graph; the second with the memory of states exchanged, made when it is needed */
+  int turn;         /* the graph of the next run */
+  size_t exchanged; /* the first array that has exchanged its memory, counted from 1; 0: none */
+  void** rows;      /* one per step: HOIST_CUDA_ROW launches of it as one graph; made by the first profile */
+  int has_rows;     /* true if some are there */
+  void* begin;      /* events around a row */
   void* end;
   void** functions; /* one per kernel of the plan; NULL if no step uses it */
   hoist_cuda_address arena;

@@ -208,6 +208,15 @@ static hoist_status native_set_number(hoist_bundle* b, size_t array, int64_t num
   return native_write(b, array, &number, sizeof number);
 }
 
+static hoist_status native_swap(hoist_bundle* b, size_t one, size_t other) {
+  hoist_native* n = b->native;
+  unsigned char *const memory = n->memory[one], *const owned = n->owned[one];
+  n->memory[one] = n->memory[other], n->owned[one] = n->owned[other];
+  n->memory[other] = memory, n->owned[other] = owned;
+  n->buffers[one].host = n->memory[one], n->buffers[other].host = n->memory[other];
+  return HOIST_OK;
+}
+
 static hoist_status native_step(hoist_bundle* b, size_t i) {
   const hoist_plan_step* step = &b->plan.steps[i];
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
@@ -322,11 +331,24 @@ static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* 
 }
 
 HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
-  static const hoist_engine engine = {
-      "native",          native_open,           native_close,         native_write,
-      native_read,       native_read_all,       native_memory_of,     native_write,
-      native_copy,       native_set_number,     native_stage,         native_run,
-      native_profile,    native_make_argument,  native_read_argument, native_drop_argument,
-      native_run_kernel, native_guard_alignment};
+  static const hoist_engine engine = {"native",
+                                      native_open,
+                                      native_close,
+                                      native_write,
+                                      native_read,
+                                      native_read_all,
+                                      native_memory_of,
+                                      native_write,
+                                      native_copy,
+                                      native_set_number,
+                                      native_swap,
+                                      native_stage,
+                                      native_run,
+                                      native_profile,
+                                      native_make_argument,
+                                      native_read_argument,
+                                      native_drop_argument,
+                                      native_run_kernel,
+                                      native_guard_alignment};
   return &engine;
 }

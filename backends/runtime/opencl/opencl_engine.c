@@ -164,15 +164,23 @@ static hoist_status open_with_opencl(hoist_bundle* b, const hoist_options* optio
   return status ? status : hoist_share_weights(b, buffer_of);
 }
 
+/* CUDA's driver runs the plan if it can. A session uses the same driver as the handle with which it shares. */
+static hoist_status open_engine(hoist_bundle* b, const hoist_options* options) {
+  const int with_cuda = b->shares_with && b->shares_with->opencl->cuda;
+  if ((!b->shares_with || with_cuda) && hoist_cuda_open(b, options->context_of)) return open_with_cuda(b);
+  if (!with_cuda) return open_with_opencl(b, options);
+  return hoist_fail(&b->error, HOIST_DEVICE_ERROR, "CUDA's driver has no memory for another session");
+}
+
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
   b->opencl = calloc(1, sizeof *b->opencl);
   if (!b->opencl) return hoist_no_memory(&b->error, sizeof *b->opencl);
-  const int has_weights = b->weights != NULL;
+  const int has_weights = b->weights || b->shares_with;
   weights_reader reader = {.bundle = b};
-  begin_weights(&reader);
+  if (!b->shares_with) begin_weights(&reader);
   hoist_status status = options->context_of ? share_context(b, options->context_of) : make_context(b, options);
   if (!status) status = hoist_check_memory(b, has_weights);
-  end_weights(&reader);
+  if (!b->shares_with) end_weights(&reader);
   if (!status && (status = reader.error.status)) b->error = reader.error;
   if (status) return status;
   b->opencl->loaded_libraries = hoist_loaded_libraries();
@@ -180,10 +188,10 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   b->opencl->queue = clCreateCommandQueue(b->opencl->context, b->target.device, 0, &code);
   status = hoist_cl_check(&b->error, code, "clCreateCommandQueue");
   if (!status) status = hoist_opencl_make_program(b, options);
-  if (!status) status = hoist_cuda_open(b, options->context_of) ? open_with_cuda(b) : open_with_opencl(b, options);
+  if (!status) status = open_engine(b, options);
   if (!status && options->progress)
     options->progress(options->user, b->plan.kernel_count + 1, b->plan.kernel_count + 1, "");
-  if (!status && !b->target.is_cpu) {
+  if (!status && !b->target.is_cpu && !b->shares_with) {
     free(b->weights);
     b->weights = NULL;
   }
@@ -398,9 +406,9 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
   static const hoist_engine engine = {
-      "OpenCL",  open_on_device, hoist_opencl_close, write_array,   read_array,   read_all,
-      memory_of, write_later,    copy_array,         set_number,    make_staging, run,
-      profile,   make_argument,  read_argument,      drop_argument, run_kernel,   guard_alignment};
+      "OpenCL",      open_on_device, hoist_opencl_close, write_array,       read_array,     read_all, memory_of,
+      write_later,   copy_array,     set_number,         hoist_opencl_swap, make_staging,   run,      profile,
+      make_argument, read_argument,  drop_argument,      run_kernel,        guard_alignment};
   return &engine;
 }
 

@@ -80,6 +80,36 @@ static hoist_status make_bound(hoist_bundle* b, const hoist_plan_kernel* plan, s
   return status ? status : hoist_opencl_bind_local_memory(b, *kernel, plan);
 }
 
+/* Sets the arguments that are one of two arrays, if the kernel is there. */
+static hoist_status bind_again(hoist_bundle* b, cl_kernel kernel, const uint32_t* arrays, size_t count,
+                               const size_t changed[2]) {
+  cl_int code = CL_SUCCESS;
+  for (size_t i = 0; kernel && i < count && !code; ++i) {
+    if (arrays[i] == changed[0] || arrays[i] == changed[1])
+      code = clSetKernelArg(kernel, (cl_uint)i, sizeof(cl_mem), &b->opencl->buffers[arrays[i]]);
+  }
+  return hoist_cl_check(&b->error, code, "clSetKernelArg");
+}
+
+HOIST_INTERNAL hoist_status hoist_opencl_swap(hoist_bundle* b, size_t one, size_t other) {
+  const size_t changed[2] = {one, other};
+  const cl_mem buffer = b->opencl->buffers[one];
+  hoist_status status = HOIST_OK;
+  b->opencl->buffers[one] = b->opencl->buffers[other];
+  b->opencl->buffers[other] = buffer;
+  for (size_t i = 0; i < b->plan.step_count && !status; ++i) {
+    const hoist_plan_step* step = &b->plan.steps[i];
+    const hoist_plan_launch* launch = step->launch; /* its arguments, if the step is a part of one */
+    status = bind_again(b, b->opencl->kernels[i], launch ? launch->arguments : step->arguments,
+                        launch ? launch->kernel.parameter_count : step->argument_count, changed);
+  }
+  for (size_t i = 0; i < b->plan.launch_count && !status; ++i) {
+    const hoist_plan_launch* launch = &b->plan.launches[i];
+    status = bind_again(b, b->opencl->launches[i], launch->arguments, launch->kernel.parameter_count, changed);
+  }
+  return status;
+}
+
 /* A part of a fused launch. If work-items do not share groups, a single step has one work-item for each of its
  * groups. */
 HOIST_INTERNAL hoist_status hoist_opencl_make_part(hoist_bundle* b, const hoist_plan_launch* launch, size_t first,
@@ -179,6 +209,11 @@ HOIST_INTERNAL hoist_status hoist_opencl_make_program(hoist_bundle* b, const hoi
   const char* own = options->no_cache ? NULL : b->root;
   const char* cache = options->no_cache ? NULL : options->cache_folder;
   if (!cache && !options->no_cache) cache = default_cache(path, sizeof path);
+  if (b->shares_with) {
+    b->opencl->program = b->shares_with->opencl->program;
+    snprintf(b->cache_entry.outcome, sizeof b->cache_entry.outcome, "shared with another session");
+    return hoist_cl_check(&b->error, clRetainProgram(b->opencl->program), "clRetainProgram");
+  }
   if (options->progress) options->progress(options->user, 0, b->plan.kernel_count + 1, "");
   uint64_t hash = 0;
   hoist_status status = hoist_plan_hash(&b->plan, KERNELS, &hash, &b->error);

@@ -51,6 +51,8 @@ HOIST_INTERNAL hoist_status hoist_opencl_bind_local_memory(hoist_bundle* b, cl_k
 HOIST_INTERNAL hoist_status hoist_opencl_make_part(hoist_bundle* b, const hoist_plan_launch* launch, size_t first,
                                                    size_t count, cl_kernel* kernel);
 HOIST_INTERNAL hoist_status hoist_opencl_make_step(hoist_bundle* b, size_t i);
+/* The arrays exchange their buffers, and kernels get the new ones. */
+HOIST_INTERNAL hoist_status hoist_opencl_swap(hoist_bundle* b, size_t one, size_t other);
 HOIST_INTERNAL uint64_t hoist_opencl_groups_of(const hoist_plan_kernel* kernel);
 HOIST_INTERNAL hoist_status hoist_opencl_make_steps(hoist_bundle* b);
 /* Runs every kernel once and stores the program, since drivers finish compilation at the first launch. The inputs are

@@ -94,7 +94,6 @@ static const unsigned char* entry_binary(const unsigned char* data, size_t bytes
 static int write_entry(const char* folder, const char* path, const char* key, const unsigned char* binary,
                        size_t bytes) {
   const size_t head = strlen(CACHE_MAGIC) + strlen(key) + 1, total = head + bytes + 8;
-  char temporary[4200];
   if (make_folders(folder) != 0) return errno ? errno : EIO;
   unsigned char* data = malloc(total);
   if (!data) return ENOMEM;
@@ -103,20 +102,8 @@ static int write_entry(const char* folder, const char* path, const char* key, co
   memcpy(data + head, binary, bytes);
   const uint64_t hash = hoist_hash(data, total - 8);
   for (int i = 0; i < 8; ++i) data[total - 8 + (size_t)i] = (unsigned char)(hash >> (8 * i));
-  snprintf(temporary, sizeof temporary, "%s.XXXXXX", path);
-  const int file = mkstemp(temporary);
-  int problem = file < 0 ? errno : 0;
-  for (size_t done = 0; !problem && done < total;) {
-    const ssize_t put = write(file, data + done, total - done);
-    if (put < 0 && errno != EINTR) problem = errno;
-    if (put > 0) done += (size_t)put;
-  }
+  const int problem = hoist_write_whole(path, data, total, 0);
   free(data);
-  if (file >= 0) {
-    if (close(file) != 0 && !problem) problem = errno;
-    if (!problem && rename(temporary, path) != 0) problem = errno;
-    if (problem) unlink(temporary);
-  }
   return problem;
 }
 

@@ -110,6 +110,24 @@ HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* nam
   return HOIST_OK;
 }
 
+HOIST_INTERNAL int hoist_write_whole(const char* path, const unsigned char* data, size_t bytes, int lasting) {
+  char temporary[4200];
+  if (snprintf(temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary) return ENAMETOOLONG;
+  const int file = mkstemp(temporary);
+  int problem = file < 0 ? errno : 0;
+  for (size_t done = 0; !problem && done < bytes;) {
+    const ssize_t put = write(file, data + done, bytes - done);
+    if (put < 0 && errno != EINTR) problem = errno;
+    if (put > 0) done += (size_t)put;
+  }
+  if (file < 0) return problem;
+  if (!problem && lasting && fsync(file) != 0) problem = errno;
+  if (close(file) != 0 && !problem) problem = errno;
+  if (!problem && rename(temporary, path) != 0) problem = errno;
+  if (problem) unlink(temporary);
+  return problem;
+}
+
 static const hoist_plan_listed_file* listed_file(const hoist_plan* plan, const char* path, hoist_error* error) {
   for (size_t i = 0; i < plan->file_count; ++i) {
     if (strcmp(plan->files[i].path, path) == 0) return &plan->files[i];

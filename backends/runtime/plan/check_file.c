@@ -97,13 +97,17 @@ HOIST_INTERNAL hoist_status hoist_checks_read(const hoist_plan* plan, hoist_chec
       hoist_take_tolerance(&c, &checks->model_tolerance);
       checks->outputs = hoist_take_list(&c, &checks->output_count, 12, sizeof *checks->outputs);
       checks->samples = hoist_pool_alloc(&checks->pool, checks->output_count, sizeof *checks->samples);
-      if (!checks->samples) hoist_no_memory(error, checks->output_count);
+      checks->runs = hoist_pool_alloc(&checks->pool, checks->output_count, sizeof *checks->runs);
+      if (!checks->samples || !checks->runs) hoist_no_memory(error, checks->output_count);
       for (size_t i = 0; i < checks->output_count && !hoist_has_failed(&c); ++i) {
-        checks->outputs[i] = (uint32_t)hoist_take(&c, 4);
-        if (checks->outputs[i] >= plan->output_count) {
+        const uint64_t number = hoist_take(&c, 4);
+        const uint64_t most = plan->output_count * (plan->state_count ? HOIST_CHECKED_RUNS : 1);
+        if (number >= most || (i && number / plan->output_count < checks->runs[i - 1])) {
           hoist_bad_bytes(&c, "names a missing output");
           break;
         }
+        checks->outputs[i] = (uint32_t)(number % plan->output_count);
+        checks->runs[i] = (uint32_t)(number / plan->output_count);
         const hoist_plan_array* array = &plan->arrays[plan->outputs[checks->outputs[i]]];
         uint64_t elements = 1;
         for (size_t k = 0; k < array->rank; ++k) elements *= (uint64_t)array->shape[k];

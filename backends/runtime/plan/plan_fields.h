@@ -125,6 +125,19 @@
   F(number, low) \
   F(number, high)
 
+/* A value that lives between runs: the last inputs of the plan, in order. */
+#define HOIST_STATE_FIELDS(F, L, S) \
+  F(array_index, read) \
+  F(array_index, written) /* its value in the next run: an output after the model's */ \
+  F(array_or_none, initial)             /* none: zeros */
+
+/* A state in a file of saved states, before its bytes. */
+#define HOIST_SAVED_STATE_FIELDS(F, L, S) \
+  F(text, name) \
+  F(scalar, scalar) \
+  L(integer, shape, rank) \
+  F(word, bytes)
+
 /* A dynamic dimension of an output, and the output that holds its length: one i64. */
 #define HOIST_EXTENT_FIELDS(F, L, S) \
   F(output_index, output) \
@@ -158,7 +171,8 @@
   L(extent, extents, extent_count) \
   L(string, strings, string_count)      /* the strings whose handles weights and kernels contain */ \
   L(text, size_names, size_count)       /* none if the model is compiled for one set of sizes */ \
-  L(specialisation, specialisations, specialisation_count)
+  L(specialisation, specialisations, specialisation_count) \
+  S(states, 0)                          /* a list if there are states; without them the plan ends here */
 
 /* How pixels become an input: the fields of hoist_preprocessing that do not follow from the input's shape.
  * preprocessing.bin is a list of inputs, each a count and these fields. */
@@ -186,6 +200,8 @@
   P(item, HOIST_ITEM_FIELDS) \
   R(launch, HOIST_LAUNCH_FIELDS) \
   R(input, HOIST_INPUT_FIELDS) \
+  R(state, HOIST_STATE_FIELDS) \
+  P(saved_state, HOIST_SAVED_STATE_FIELDS) \
   R(extent, HOIST_EXTENT_FIELDS) \
   R(specialisation, HOIST_SPECIALISATION_FIELDS) \
   P(pixels, HOIST_PIXELS_FIELDS)

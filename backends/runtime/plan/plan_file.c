@@ -36,6 +36,55 @@ HOIST_INTERNAL void hoist_check_extent(hoist_cursor* c, hoist_plan_extent* exten
   }
 }
 
+HOIST_INTERNAL size_t hoist_model_inputs(const hoist_plan* plan) { return plan->input_count - plan->state_count; }
+
+HOIST_INTERNAL size_t hoist_first_extent(const hoist_plan* plan) {
+  size_t first = plan->model_output_count + plan->state_count;
+  for (size_t i = 0; i < plan->state_count; ++i) first += plan->states[i].initial != HOIST_NO_ARRAY;
+  return first;
+}
+
+static int same_type(const hoist_plan_array* a, const hoist_plan_array* b) {
+  return a->scalar == b->scalar && a->rank == b->rank &&
+         (!a->rank || memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0);
+}
+
+/* The value of a run is written into an array of its own, which no state of the same run reads. */
+HOIST_INTERNAL void hoist_check_state(hoist_cursor* c, hoist_plan_state* state) {
+  const hoist_plan* plan = c->plan;
+  const size_t number = (size_t)(state - plan->states);
+  const hoist_plan_array *read = &plan->arrays[state->read], *written = &plan->arrays[state->written];
+  if (plan->state_count > plan->input_count || plan->inputs[hoist_model_inputs(plan) + number].array != state->read) {
+    hoist_bad_bytes(c, "a state is not the input of its place");
+  } else if (read->scalar == HOIST_HOST_STRING || !same_type(read, written) ||
+             (written->place != HOIST_PLACE_OUTPUT && written->place != HOIST_PLACE_WEIGHTS)) {
+    hoist_bad_bytes(c, "the next value of a state lies in an invalid array");
+  } else if (state->initial != HOIST_NO_ARRAY && (plan->arrays[state->initial].place != HOIST_PLACE_WEIGHTS ||
+                                                  !same_type(read, &plan->arrays[state->initial]))) {
+    hoist_bad_bytes(c, "the initial value of a state lies in an invalid array");
+  }
+}
+
+/* Also checks that the outputs of states come after the model's and before the lengths, and that no output is read as
+ * a state, since the next run's value replaces it. */
+HOIST_INTERNAL void hoist_take_states(hoist_cursor* c, hoist_plan* r) {
+  if (hoist_has_failed(c) || c->at == c->size) return;
+  HOIST_TAKE_LIST(state, states, state_count)
+  if (hoist_has_failed(c)) return;
+  size_t next = r->model_output_count;
+  int good = r->state_count > 0 && hoist_first_extent(r) <= r->output_count;
+  for (size_t i = 0; i < r->state_count && good; ++i) {
+    good &= r->outputs[next++] == r->states[i].written;
+    if (r->states[i].initial != HOIST_NO_ARRAY) good &= r->outputs[next++] == r->states[i].initial;
+    hoist_count_comparisons(c, r->input_count + r->output_count);
+    if (hoist_has_failed(c)) return;
+    for (size_t k = 0; k < r->output_count; ++k) good &= r->outputs[k] != r->states[i].read;
+    for (size_t k = 0, uses = 0; k < r->input_count; ++k) good &= (uses += r->inputs[k].array == r->states[i].read) < 2;
+  }
+  for (size_t i = 0; i < r->extent_count && good; ++i) good &= r->extents[i].count >= hoist_first_extent(r);
+  if (!good) hoist_bad_bytes(c, "the outputs of states are not in their order");
+}
+
 static void check_specialisation_count(hoist_cursor* c) {
   const size_t count = c->plan->specialisation_count;
   if (count == 1 || count > HOIST_MOST_SPECIALISATIONS || !count != !c->plan->size_count)
@@ -131,6 +180,7 @@ static hoist_status plan_from(const unsigned char* data, size_t bytes, const cha
     hoist_no_memory(error, bytes);
   } else {
     memcpy(image, data, bytes);
+    plan->hash = hoist_hash(data, bytes);
     snprintf(plan->folder, length, "%s%s%s", folder, *inner ? "/" : "", inner);
     hoist_cursor c = {image, bytes, 0, 0, "plan.bin", &plan->pool, error, plan};
     if (hoist_check_frame(&c, HOIST_PLAN_MAGIC) == HOIST_OK) take_plan(&c, plan);
@@ -145,7 +195,7 @@ static void take_preprocessing(hoist_cursor* c, size_t number) {
   hoist_take_count(c, &one->input);
   hoist_take_pixels(c, &one->how);
   if (hoist_has_failed(c)) return;
-  if (one->input >= plan->input_count || (number && one->input <= one[-1].input)) {
+  if (one->input >= hoist_model_inputs(plan) || (number && one->input <= one[-1].input)) {
     hoist_bad_bytes(c, "the inputs are not the plan's inputs in order");
     return;
   }
@@ -203,7 +253,8 @@ static const char* difference(const hoist_plan* root, const hoist_plan* plan, in
   for (size_t i = 0; i < plan->target_count; ++i) {
     if (strcmp(plan->targets[i], root->targets[i]) != 0) return "belongs to other targets";
   }
-  if (plan->input_count != root->input_count || plan->model_output_count != root->model_output_count) {
+  if (plan->state_count != root->state_count || plan->input_count != root->input_count ||
+      plan->model_output_count != root->model_output_count) {
     return "has another number of inputs or outputs";
   }
   for (size_t i = 0; i < plan->input_count; ++i) {

@@ -22,6 +22,9 @@ extern "C" {
 #define HOIST_PREPROCESSING_FILE "preprocessing.bin"
 #define HOIST_FORMAT_VERSION 13u
 
+/* The runs of a sequence that checks states. */
+#define HOIST_CHECKED_RUNS 3u
+
 /* Limit of specialisations of one bundle. */
 #define HOIST_MOST_SPECIALISATIONS 64u
 
@@ -104,6 +107,8 @@ HOIST_RECORD(tolerance, HOIST_TOLERANCE_FIELDS)
 HOIST_RECORD(move, HOIST_MOVE_FIELDS)
 HOIST_RECORD(item, HOIST_ITEM_FIELDS)
 HOIST_RECORD(input, HOIST_INPUT_FIELDS)
+HOIST_RECORD(state, HOIST_STATE_FIELDS)
+HOIST_RECORD(saved_state, HOIST_SAVED_STATE_FIELDS)
 HOIST_RECORD(extent, HOIST_EXTENT_FIELDS)
 HOIST_RECORD(made_for, HOIST_MADE_FOR_FIELDS)
 
@@ -179,7 +184,10 @@ typedef struct hoist_plan {
   char* folder;
   HOIST_MEMBERS(HOIST_PLAN_FIELDS)
   size_t item_count;
-  hoist_plan_item* items;     /* every step once, also if there are no controls */
+  hoist_plan_item* items; /* every step once, also if there are no controls */
+  uint64_t hash;          /* of plan.bin */
+  size_t state_count;     /* the model's inputs are the others, see hoist_model_inputs */
+  hoist_plan_state* states;
   size_t preprocessing_count; /* entries of preprocessing.bin, which only the first specialisation has */
   hoist_plan_preprocessing* preprocessing;
 } hoist_plan;
@@ -190,10 +198,15 @@ typedef struct hoist_checks {
   uint64_t model_seed;
   hoist_plan_tolerance model_tolerance;
   size_t output_count;    /* 0: no whole-model check */
-  uint32_t* outputs;      /* index of the output */
+  uint32_t* outputs;      /* index of the output; check.bin adds the number of outputs for each run before */
+  uint32_t* runs;         /* the run whose output it is; 0 unless there are states; never descending */
   hoist_samples* samples; /* its positions and values */
 } hoist_checks;
 
+/* The number of the model's inputs, which come before the states. */
+HOIST_INTERNAL size_t hoist_model_inputs(const hoist_plan* plan);
+/* The first output after the model's and the states': the others are lengths. */
+HOIST_INTERNAL size_t hoist_first_extent(const hoist_plan* plan);
 /* The index, in the launch, of argument `k` of one of its steps. */
 HOIST_INTERNAL size_t hoist_launch_argument(const hoist_plan_launch* launch, const hoist_plan_step* step, size_t k);
 HOIST_INTERNAL void* hoist_pool_alloc(hoist_pool** pool, uint64_t count,
@@ -210,6 +223,10 @@ HOIST_INTERNAL void* hoist_pages_of_zeros(uint64_t bytes, void** memory);
 /* A whole regular file in pages of its own, with a zero appended; free() it. */
 HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
                                              hoist_error* error);
+
+/* Returns 0 or errno. The file appears complete or not at all, and otherwise a file of that name stays as it was;
+ * `lasting`: it is on the disk when the function returns. */
+HOIST_INTERNAL int hoist_write_whole(const char* path, const unsigned char* data, size_t bytes, int lasting);
 
 /* True if the arrays overlap in the arena. */
 HOIST_INTERNAL int hoist_share_memory(const hoist_plan_array* a, const hoist_plan_array* b);
