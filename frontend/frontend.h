@@ -59,6 +59,11 @@ struct ReadOptions {
   /// Values of inputs that become constants of the program: inputs that determine shapes, or that never change.
   std::vector<InputValue> values;
 
+  /// Pairs of an input and an output that become states, as in StateRequest (ir/program/states.h), and the initial
+  /// values of some of them.
+  std::vector<std::string> states;
+  std::vector<InputValue> initial;
+
   DataBounds bounds;  ///< bounds of a data-dependent dimension
 
   /// True if hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by their

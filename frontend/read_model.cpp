@@ -17,6 +17,7 @@
 #include "frontend/model/dimensions.h"
 #include "frontend/model/functions.h"
 #include "frontend/model/inference.h"
+#include "frontend/model/input_value.h"
 #include "frontend/model/local_names.h"
 #include "frontend/model/maps.h"
 #include "frontend/model/sequences.h"
@@ -274,7 +275,7 @@ class Reader {
     for (std::string& note : compare_declared(*program, builder)) notes_.push_back(std::move(note));
     program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
     program->hash = hash_.digest();
-    return program;
+    return with_states(std::move(*program), options_);
   }
 
   void note_deciding(const std::vector<NamedCall>& calls, const Diagnostics& errors, Diagnostics& problems) {

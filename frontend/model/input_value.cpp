@@ -1,10 +1,12 @@
 #include "frontend/model/input_value.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "frontend/file/bounded_size.h"
 #include "frontend/file/tensor_proto.h"
 #include "ir/program/onnx_type.h"
+#include "ir/program/states.h"
 
 namespace hoist {
 namespace {
@@ -60,6 +62,36 @@ Result<Tensor> declared_value(const InputValue& value, const onnx::TypeProto::Te
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] < 0 || shape[i] == out.shape()[i];
   if (fits) return out;
   return Diagnostic{where, "has shape " + shape_text(out.shape()) + ", and the input " + shape_text(shape), ""};
+}
+
+Result<Program> with_states(Program program, const ReadOptions& options) {
+  if (options.states.empty() && options.initial.empty()) return program;
+  StateRequest request{options.states};
+  Diagnostics problems;
+  for (const InputValue& value : options.values) request.fixed.insert(value.name);
+  const std::vector<ValueInfo> inputs = input_infos(program);
+  for (const InputValue& value : options.initial) {
+    const auto input =
+        std::find_if(inputs.begin(), inputs.end(), [&](const ValueInfo& each) { return each.name == value.name; });
+    onnx::TypeProto::Tensor declared;
+    if (input != inputs.end()) {
+      declared.set_elem_type(static_cast<int>(onnx_type(input->scalar)));
+      for (int64_t extent : input->shape) declared.mutable_shape()->add_dim()->set_dim_value(extent);
+    }
+    auto fitting = input == inputs.end() ? Result<Tensor>(value.value) : declared_value(value, declared);
+    if (!fitting) {
+      for (Diagnostic problem : fitting.errors()) {
+        problem.where = "--initial " + value.name;
+        problems.push_back(std::move(problem));
+      }
+    } else if (!request.initial.emplace(value.name, std::move(*fitting)).second) {
+      problems.push_back({"--initial " + value.name, "the state has an initial value already", ""});
+    }
+  }
+  auto made = with_states(std::move(program), request);
+  if (!made) problems.insert(problems.begin(), made.errors().begin(), made.errors().end());
+  if (!problems.empty()) return problems;
+  return made;
 }
 
 }  // namespace hoist

@@ -28,7 +28,7 @@ constexpr char models[] = "bisect compile explain grad inspect reduce report sen
                value_readers[] =
                    "bisect check compile explain export grad inspect reduce report sensitivity test tune verify",
                bounded[] = "bisect check compile explain grad inspect reduce report sensitivity test tune verify",
-               scripted[] = "bisect compile explain inspect reduce",
+               stateful[] = "check compile explain inspect", scripted[] = "bisect compile explain inspect reduce",
                targeted[] = "check compile explain grad inspect report sensitivity test tune",
                bundles[] = "bench evaluate run verify", budgeted[] = "compile report",
                scaled[] = "compile export report sensitivity",
@@ -245,6 +245,18 @@ Rows extents() {
           ".npy or .pb file; for inputs that determine shapes",
           AT(model.values), sizes)
           .only_for(of_models),
+      row(stateful, "--state", "INPUT=OUTPUT",
+          "keep this output and read it as this input in the next run: a state of the bundle, with reset, save and "
+          "load; "
+          "auto for all pairs with usual names, such as past_key and present_key, and one type",
+          AT(model.states), sizes)
+          .only_for(of_models)
+          .excluding("--budget"),
+      row(stateful, "--initial", "INPUT=VALUE",
+          "the value of a state before the first run and after a reset, as for --value (default: zeros)",
+          AT(model.initial), sizes)
+          .only_for(of_models)
+          .needing("--state"),
       row(bounded, "--bound loop-iterations", "N",
           "iterations of a Loop with a data-dependent end; scan outputs have this capacity (default: 1048576, and 1024 "
           "with scan outputs)",
@@ -496,6 +508,13 @@ Rows comparisons() {
           "the file of an input: .npy, a TensorProto in .pb, an image (.jpg, .png, .webp, ...), preprocessed as the "
           "bundle or the options state, or a sound (.wav); NAME is optional if there is one input",
           AT(inputs)),
+      row("run", "--sequence", "",
+          "run once for each element of the first axis of the inputs, in order, with states kept between the runs; an "
+          "input without that axis is the same in all runs; outputs get the axis",
+          AT(sequence)),
+      row("run", "--load-states", "FILE", "begin with the states in this file, instead of their initial values",
+          AT(load_states)),
+      row("run", "--save-states", "FILE", "write the states after the last run", AT(save_states)),
   };
 }
 

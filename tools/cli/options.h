@@ -38,6 +38,8 @@ struct Options {
   std::string against;  ///< another bundle
   std::string data, labels, scores, metric = "top1";
   std::vector<std::string> data_folders, inputs;
+  bool sequence = false;                 ///< of run: the inputs of several runs
+  std::string load_states, save_states;  ///< files of run
   bool all = false, derivation = false, classes = false, roofline = false, interpret = false;
   int64_t positions = usual_positions, samples_a_job = 0;
   size_t best = 5;

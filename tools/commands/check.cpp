@@ -46,8 +46,7 @@ Result<ModelSummary> compiles(Program program, const ModelOptions& given) {
 
 Result<CheckAnswer> answer(const Options& options) {
   HOIST_TRY_VOID(refuse_bundle(options.subject));
-  HOIST_TRY(ReadOptions reading, with_kind(ErrorKind::usage, read_options(options.model.dimensions,
-                                                                          options.model.values, options.model.bounds)));
+  HOIST_TRY(ReadOptions reading, with_kind(ErrorKind::usage, read_options(options.model)));
   CheckAnswer out;
   HOIST_TRY(out.operators, list_operators(options.subject, reading));
   auto program = read_model(options.subject, reading);

@@ -30,6 +30,10 @@ std::string write_reduced(const Options& command, const CompiledModel& compiled,
 }
 
 Diagnostics mismatch_of(const Options& command, const CompiledModel& compiled, const SelfCheck& check) {
+  if (!check.mismatch && !check.launch_mismatch->subject.starts_with("launch")) {
+    return {{check.launch_mismatch->subject, check.launch_mismatch->message + " on " + check.device,
+             "send it to the project: this is a bug of hoist or of the driver", ErrorKind::difference}};
+  }
   if (!check.mismatch) {
     return {{check.launch_mismatch->subject,
              fmt::format("differs on {} from its kernels in launches of their own: {}", check.device,

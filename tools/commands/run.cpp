@@ -1,4 +1,4 @@
-// hoist run: one run of a bundle, inputs from files, outputs shown and, if requested, written to files.
+// hoist run: one run of a bundle, or a sequence; inputs from files, outputs shown and, if requested, written to files.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -75,22 +75,103 @@ Result<std::vector<std::optional<Tensor>>> read_inputs(const BundleRunner& bundl
   return out;
 }
 
-Result<Nothing> set_inputs(BundleRunner& bundle, const Options& command) {
-  Diagnostics problems;
-  HOIST_TRY(const auto inputs, read_inputs(bundle, command, problems));
-  if (bundle.specialisations().size() > 1) {
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i]) HOIST_TRY_VOID(bundle.choose_input_shape(i, inputs[i]->shape()));
-    }
-  }
+using Inputs = std::vector<std::optional<Tensor>>;
+
+// The number of runs: the extent of the first axis that an input has beyond its own; 1 without --sequence.
+Result<int64_t> count_runs(const BundleRunner& bundle, const Options& command, const Inputs& inputs,
+                           std::vector<bool>& varies) {
+  varies.assign(inputs.size(), false);
+  if (!command.sequence) return 1;
+  std::optional<int64_t> runs;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i]) continue;
-    warn_of_numbers("input " + bundle.inputs()[i].name, *inputs[i]);
-    auto accepted = bundle.set_input(i, *inputs[i]);
+    const std::vector<int64_t>& shape = inputs[i]->shape();
+    varies[i] = shape.size() == bundle.inputs()[i].shape.size() + 1;
+    if (!varies[i]) continue;
+    if (runs.value_or(shape[0]) != shape[0])
+      return Diagnostic{"input " + bundle.inputs()[i].name,
+                        fmt::format("has {} runs, and another input {}", shape[0], *runs), ""};
+    runs = shape[0];
+  }
+  if (!runs)
+    return Diagnostic{"--sequence", "no input has an axis more than the bundle's, which counts the runs",
+                      "stack the inputs of the runs along a first axis"};
+  if (*runs < 1) return Diagnostic{"--sequence", "the inputs have no runs", ""};
+  return *runs;
+}
+
+// Part `index` of the first axis.
+Result<Tensor> part_of(const Tensor& whole, int64_t index, const std::string& where) {
+  Tensor part(whole.scalar(), {whole.shape().begin() + 1, whole.shape().end()});
+  const size_t bytes = part.bytes().size();
+  if (bytes * static_cast<size_t>(whole.shape()[0]) != whole.bytes().size() || whole.scalar() == Scalar::string)
+    return Diagnostic{where, "its parts are no whole bytes, or strings", "run them one by one with --load-states"};
+  std::copy_n(whole.data() + bytes * static_cast<size_t>(index), bytes, part.data());
+  return part;
+}
+
+Result<Tensor> stacked(const std::vector<Tensor>& parts, const std::string& where) {
+  std::vector<int64_t> shape = parts.front().shape();
+  shape.insert(shape.begin(), static_cast<int64_t>(parts.size()));
+  Tensor out(parts.front().scalar(), shape);
+  const size_t bytes = parts.front().bytes().size();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].shape() != parts.front().shape() || bytes * parts.size() != out.bytes().size() ||
+        out.scalar() == Scalar::string)
+      return Diagnostic{where, "cannot be stacked: its shape depends on data, or its elements are no whole bytes",
+                        "run them one by one with --load-states"};
+    std::copy_n(parts[i].data(), bytes, out.data() + i * bytes);
+  }
+  return out;
+}
+
+// Sets the inputs of a run. `varies` says which are parts of the given tensors.
+Result<Nothing> set_inputs(BundleRunner& bundle, const Inputs& inputs, const std::vector<bool>& varies, int64_t run) {
+  Diagnostics problems;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::string where = "input " + bundle.inputs()[i].name;
+    auto part = varies[i] ? part_of(*inputs[i], run, where) : Result<Tensor>(*inputs[i]);
+    auto accepted = part ? bundle.set_input(i, *part) : Result<Nothing>(part.errors());
     if (!accepted) problems.insert(problems.end(), accepted.errors().begin(), accepted.errors().end());
   }
   if (!problems.empty()) return problems;
   return Nothing{};
+}
+
+// The outputs of the run, or of the runs of a sequence.
+Result<std::vector<Tensor>> outputs_of_runs(BundleRunner& bundle, const Options& command) {
+  Diagnostics problems;
+  HOIST_TRY(const Inputs inputs, read_inputs(bundle, command, problems));
+  for (size_t i = 0; i < inputs.size() && !problems.empty() && !command.sequence; ++i) {
+    auto accepted = inputs[i] ? bundle.set_input(i, *inputs[i]) : Result<Nothing>(Nothing{});
+    if (!accepted) problems.insert(problems.end(), accepted.errors().begin(), accepted.errors().end());
+  }
+  if (!problems.empty()) return problems;
+  std::vector<bool> varies;
+  HOIST_TRY(const int64_t runs, count_runs(bundle, command, inputs, varies));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    warn_of_numbers("input " + bundle.inputs()[i].name, *inputs[i]);
+    const std::vector<int64_t>& shape = inputs[i]->shape();
+    if (bundle.specialisations().size() > 1)
+      HOIST_TRY_VOID(bundle.choose_input_shape(i, {shape.begin() + (varies[i] ? 1 : 0), shape.end()}));
+  }
+  if (!command.load_states.empty()) HOIST_TRY_VOID(bundle.load_states(command.load_states));
+  std::vector<std::vector<Tensor>> parts(bundle.outputs().size());
+  for (int64_t run = 0; run < runs; ++run) {
+    HOIST_TRY_VOID(set_inputs(bundle, inputs, varies, run));
+    HOIST_TRY_VOID(of_run(bundle, bundle.run()));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      HOIST_TRY(Tensor output, of_run(bundle, bundle.output(i)));
+      parts[i].push_back(std::move(output));
+    }
+  }
+  if (!command.save_states.empty()) HOIST_TRY_VOID(bundle.save_states(command.save_states));
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    HOIST_TRY(Tensor whole, command.sequence ? stacked(parts[i], "output " + bundle.outputs()[i].name)
+                                             : Result<Tensor>(std::move(parts[i].front())));
+    out.push_back(std::move(whole));
+  }
+  return out;
 }
 
 // The classes with the highest scores of each sample. With names, the output has one class per name; without names, its
@@ -139,8 +220,7 @@ Result<ExitCode> commands::run(const Options& command) {
   if (!command.labels.empty()) {
     HOIST_TRY(classes, read_class_names(command.labels));
   }
-  HOIST_TRY_VOID(set_inputs(bundle, command));
-  HOIST_TRY_VOID(of_run(bundle, bundle.run()));
+  HOIST_TRY(const std::vector<Tensor> outputs, outputs_of_runs(bundle, command));
   std::optional<FileSet> files;
   if (!command.output.empty()) {
     HOIST_TRY(FileSet begun, FileSet::begin(command.output));
@@ -149,7 +229,7 @@ Result<ExitCode> commands::run(const Options& command) {
   std::string lines;
   nlohmann::ordered_json answer = {{"device", bundle.device_name()}, {"outputs", nlohmann::json::array()}};
   for (size_t i = 0; i < names.size(); ++i) {
-    HOIST_TRY(Tensor tensor, of_run(bundle, bundle.output(i)));
+    const Tensor& tensor = outputs[i];
     const std::string& name = bundle.outputs()[i].name;
     lines += fmt::format("{}: {}", printable(name), type_text(tensor.scalar(), tensor.shape()));
     answer["outputs"].push_back(array_json(name, tensor.scalar(), tensor.shape()));

@@ -19,15 +19,17 @@
 namespace hoist {
 namespace {
 
-// Inputs: the first run of the data, or seeded numbers from the inputs' domains.
-Result<std::vector<Tensor>> inputs_for(const BundleRunner& bundle, const Plan& plan, const std::string& data) {
-  if (data.empty()) return seeded_inputs(bundle, plan, plan.model_hash);
+// Inputs: the first runs of the data, or seeded numbers from the inputs' domains.
+Result<std::vector<std::vector<Tensor>>> inputs_for(const BundleRunner& bundle, const Plan& plan,
+                                                    const std::string& data) {
+  if (data.empty()) return seeded_runs(bundle, plan, plan.model_hash);
   HOIST_TRY(Samples samples, read_samples(data, inputs_of(bundle), {.images = as_stored(bundle, 0, {})}));
-  return samples.runs.front();
+  return std::move(samples.runs);
 }
 
-std::string subject_of(const Plan& plan, size_t step) {
-  return fmt::format("step {}, kernel {}", step, plan.kernels[static_cast<size_t>(plan.steps[step].kernel)].name);
+std::string subject_of(const Plan& plan, size_t run, size_t step) {
+  return fmt::format("{}step {}, kernel {}", plan.states.empty() ? "" : fmt::format("run {}, ", run + 1), step,
+                     plan.kernels[static_cast<size_t>(plan.steps[step].kernel)].name);
 }
 
 // Some elements of a step's result, or all of them.
@@ -40,9 +42,9 @@ Result<StepComparison> compared(const Options& command, const StepValues& values
 
 // After step `index` has run: compares its result with the interpreter's for its inputs.
 Result<Finding> check_step(const Options& command, BundleRunner& bundle, const Plan& plan, const Device& device,
-                           size_t index) {
+                           size_t run, size_t index) {
   Finding out;
-  out.subject = subject_of(plan, index);
+  out.subject = subject_of(plan, run, index);
   HOIST_TRY(StepValues values, step_values(bundle, plan, device, index));
   HOIST_TRY(StepComparison found, compared(command, values, plan.model_hash + index));
   out.compared = found.compared;
@@ -105,25 +107,36 @@ Result<ExitCode> verify_derivation(const Options& command) {
   return failed == 0 ? ExitCode::done : ExitCode::no;
 }
 
-// The steps of the specialisation in use, each against the interpreter.
-Result<Nothing> check_steps_of(const Options& command, BundleRunner& bundle, const Plan& plan, Progress& progress,
-                               std::vector<Finding>& findings) {
-  HOIST_TRY(Device device, with_kind(ErrorKind::device, device_of(bundle, plan)));
-  HOIST_TRY(std::vector<Tensor> inputs, inputs_for(bundle, plan, command.data));
-  for (size_t i = 0; i < inputs.size(); ++i) HOIST_TRY_VOID(bundle.set_input(i, inputs[i]));
+// The steps of a run, each against the interpreter.
+Result<Nothing> check_run(const Options& command, BundleRunner& bundle, const Plan& plan, const Device& device,
+                          size_t run, Progress& progress, std::vector<Finding>& findings) {
   for (size_t i = 0; i < bundle.steps().size(); ++i) {
     progress.show(fmt::format("step {} of {}", i + 1, bundle.steps().size()),
                   static_cast<double>(i) / static_cast<double>(bundle.steps().size()));
     HOIST_TRY_VOID(of_run(bundle, bundle.run_steps(i, 1)));
     if (bundle.step_runs(i) == 0) {
       Finding finding;
-      finding.subject = subject_of(plan, i) + ": not selected by these inputs";
+      finding.subject = subject_of(plan, run, i) + ": not selected by these inputs";
       finding.passed = true;
       findings.push_back(std::move(finding));
       continue;
     }
-    HOIST_TRY(Finding finding, check_step(command, bundle, plan, device, i));
+    HOIST_TRY(Finding finding, check_step(command, bundle, plan, device, run, i));
     findings.push_back(std::move(finding));
+  }
+  return Nothing{};
+}
+
+// The steps of the specialisation in use; with states, in a sequence of runs.
+Result<Nothing> check_steps_of(const Options& command, BundleRunner& bundle, const Plan& plan, Progress& progress,
+                               std::vector<Finding>& findings) {
+  HOIST_TRY(Device device, with_kind(ErrorKind::device, device_of(bundle, plan)));
+  HOIST_TRY(const auto samples, inputs_for(bundle, plan, command.data));
+  for (size_t run = 0; run < plan.checked_runs(); ++run) {
+    // The steps have to run once more: states change at the end of a whole run.
+    if (run > 0) HOIST_TRY_VOID(of_run(bundle, bundle.run()));
+    HOIST_TRY_VOID(set_run(bundle, samples, run));
+    HOIST_TRY_VOID(check_run(command, bundle, plan, device, run, progress, findings));
   }
   return Nothing{};
 }

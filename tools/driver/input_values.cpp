@@ -33,12 +33,12 @@ bool flatten(const Json& literal, const std::vector<int64_t>& shape, size_t axis
 
 }  // namespace
 
-Result<InputValue> parse_input_value(const std::string& text) {
+Result<InputValue> parse_input_value(const std::string& text, const std::string& option) {
   constexpr size_t most_axes = 32;
   const std::string example = "for example --value axes=[0,1], --value k=3 or --value shape=shape.npy";
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return Diagnostic{"--value " + text, "is not NAME=VALUE", example};
+    return Diagnostic{option + " " + text, "is not NAME=VALUE", example};
   InputValue out;
   out.name = text.substr(0, equals);
   const std::string value = text.substr(equals + 1);
@@ -50,11 +50,11 @@ Result<InputValue> parse_input_value(const std::string& text) {
   const std::vector<int64_t> shape = literal.is_discarded() ? std::vector<int64_t>() : outermost_extents(literal);
   std::vector<Json> numbers;
   if (literal.is_discarded() || shape.size() > most_axes || !flatten(literal, shape, 0, numbers))
-    return Diagnostic{"--value " + text, "is neither a number, lists of numbers of one length, nor a .npy or .pb file",
-                      example};
+    return Diagnostic{option + " " + text,
+                      "is neither a number, lists of numbers of one length, nor a .npy or .pb file", example};
   for (const Json& number : numbers) {
     if (number.is_number_unsigned() && number.get<uint64_t>() > uint64_t{INT64_MAX})
-      return Diagnostic{"--value " + text,
+      return Diagnostic{option + " " + text,
                         number.dump() + " exceeds the largest integer of a literal, " + std::to_string(INT64_MAX),
                         "write the elements to a .npy file"};
   }

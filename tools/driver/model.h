@@ -21,6 +21,8 @@ namespace hoist {
 struct ModelOptions {
   std::vector<std::string> dimensions;  ///< NAME=N
   std::vector<std::string> values;      ///< NAME=FILE or NAME=LITERAL
+  std::vector<std::string> states;      ///< INPUT=OUTPUT, or "auto"
+  std::vector<std::string> initial;     ///< NAME=FILE or NAME=LITERAL
   DataBounds bounds = {};
   int64_t unrolled_steps = most_unrolled_steps;
   std::string device;                ///< an index, a name or a part of a name; "" is the first device
@@ -50,6 +52,9 @@ Result<std::string> resolved_target(const std::string& word);
 /// The frontend's options: the operators of the table, --dim, --value (its files are read here), and the bounds.
 Result<ReadOptions> read_options(const std::vector<std::string>& dimensions,
                                  const std::vector<std::string>& values = {}, const DataBounds& bounds = {});
+
+/// The same with all of these options.
+Result<ReadOptions> read_options(const ModelOptions& options);
 
 /// Reads the model with inputs of these shapes, in model order, for its open extents.
 Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOptions reading,

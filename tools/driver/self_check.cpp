@@ -104,6 +104,46 @@ Bindings by_array(const StepValues& values, const Plan& plan, const PlanStep& st
 
 std::string value_text(const Tensor& tensor) { return element_text(tensor, 0); }
 
+// Runs the plan step by step and compares each kernel at its first step, in about `seconds`.
+Result<Nothing> check_run(BundleRunner& bundle, const Plan& plan, const Device& device,
+                          const std::vector<LoweredGroup>& derivations, const RuleTable& rules, double seconds,
+                          Progress& progress, std::set<int>& checked, SelfCheck& out) {
+  const Stopwatch stopwatch;
+  std::set<int> seen;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    progress.show("comparing kernels with the interpreter",
+                  static_cast<double>(i) / static_cast<double>(plan.steps.size()));
+    if (const Result<Nothing> ran = bundle.run_steps(i, 1); !ran.ok()) {
+      // The result of a host op on seeded data is undefined: they may not be a number or an image, or may not end a
+      // loop.
+      if (!bundle.refuses_data()) return with_kind(ErrorKind::device, ran.errors());
+      out.ended = ran.errors().front().what;
+      return Nothing{};
+    }
+    if (bundle.step_runs(i) == 0) continue;  // the data selected another branch, or no iteration
+    if (!seen.insert(plan.steps[i].kernel).second) continue;
+    const size_t left = plan.kernels.size() - seen.size() + 1;
+    const double share = std::max(seconds / 1000, (seconds - stopwatch.seconds()) / static_cast<double>(left));
+    HOIST_TRY(StepValues values, step_values(bundle, plan, device, i));
+    bool whole = false;
+    HOIST_TRY(StepComparison found, compare_in(values, share, plan.model_hash + i, whole));
+    out.compared += found.compared;
+    if (checked.insert(plan.steps[i].kernel).second) {
+      ++out.kernels;
+      out.kernels_whole += whole ? 1 : 0;
+      out.kernels_left += found.compared == 0 && values.region.size() > 0 ? 1 : 0;
+    }
+    if (found.different == 0 && found.message.empty()) continue;
+    std::string origin;
+    if (i < derivations.size()) {
+      origin = origin_of(rules, derivations[i].derivation, by_array(values, plan, plan.steps[i]), found.first);
+    }
+    out.mismatch = KernelMismatch{i, std::move(found), std::move(origin)};
+    return Nothing{};
+  }
+  return Nothing{};
+}
+
 }  // namespace
 
 Result<StepValues> step_values(BundleRunner& bundle, const Plan& plan, const Device& device, size_t index) {
@@ -200,6 +240,18 @@ std::string too_large_to_check(const Plan& plan) {
   return "";
 }
 
+Result<Nothing> set_run(BundleRunner& bundle, const std::vector<std::vector<Tensor>>& samples, size_t run) {
+  const std::vector<Tensor>& inputs = samples[run % samples.size()];
+  for (size_t i = 0; i < inputs.size(); ++i) HOIST_TRY_VOID(bundle.set_input(i, inputs[i]));
+  return Nothing{};
+}
+
+std::vector<std::vector<Tensor>> seeded_runs(const BundleRunner& bundle, const Plan& plan, uint64_t seed) {
+  std::vector<std::vector<Tensor>> out;
+  for (size_t run = 0; run < plan.checked_runs(); ++run) out.push_back(seeded_inputs(bundle, plan, seed + run));
+  return out;
+}
+
 Result<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
                              const std::vector<LoweredGroup>& derivations, double seconds, const RuleTable& rules,
                              RunOptions options) {
@@ -211,40 +263,16 @@ Result<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& pl
   out.driver_cache = bundle.cache_outcome();
   HOIST_TRY(const Device device, with_kind(ErrorKind::device, device_of(bundle, plan)));
   out.device = device.name;
-  const std::vector<Tensor> inputs = seeded_inputs(bundle, plan, plan.model_hash);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.set_input(i, inputs[i])));
+  const std::vector<std::vector<Tensor>> samples = seeded_runs(bundle, plan, plan.model_hash);
   Progress progress;
+  std::set<int> checked;  // in any run
   const Stopwatch stopwatch;
-  std::set<int> seen;
-  for (size_t i = 0; i < plan.steps.size(); ++i) {
-    progress.show("comparing kernels with the interpreter",
-                  static_cast<double>(i) / static_cast<double>(plan.steps.size()));
-    if (const Result<Nothing> ran = bundle.run_steps(i, 1); !ran.ok()) {
-      // The result of a host op on seeded data is undefined: they may not be a number or an image, or may not end a
-      // loop.
-      if (!bundle.refuses_data()) return with_kind(ErrorKind::device, ran.errors());
-      out.ended = ran.errors().front().what;
-      break;
-    }
-    if (bundle.step_runs(i) == 0) continue;  // the data selected another branch, or no iteration
-    if (!seen.insert(plan.steps[i].kernel).second) continue;
-    const size_t left = plan.kernels.size() - seen.size() + 1;
-    const double share = std::max(seconds / 1000, (seconds - stopwatch.seconds()) / static_cast<double>(left));
-    HOIST_TRY(StepValues values, step_values(bundle, plan, device, i));
-    bool whole = false;
-    HOIST_TRY(StepComparison found, compare_in(values, share, plan.model_hash + i, whole));
-    ++out.kernels;
-    out.kernels_whole += whole ? 1 : 0;
-    out.kernels_left += found.compared == 0 && values.region.size() > 0 ? 1 : 0;
-    out.compared += found.compared;
-    if (found.different == 0 && found.message.empty()) continue;
-    std::string origin;
-    if (i < derivations.size()) {
-      origin = origin_of(rules, derivations[i].derivation, by_array(values, plan, plan.steps[i]), found.first);
-    }
-    out.mismatch = KernelMismatch{i, std::move(found), std::move(origin)};
-    break;
+  for (size_t run = 0; run < samples.size() && !out.mismatch && out.ended.empty(); ++run) {
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, set_run(bundle, samples, run)));
+    const double share = seconds / static_cast<double>(samples.size());
+    HOIST_TRY_VOID(check_run(bundle, plan, device, derivations, rules, share, progress, checked, out));
+    // The same steps once more, at whose end the states change.
+    if (run + 1 < samples.size() && out.ended.empty()) HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.run()));
   }
   if (!out.mismatch && out.ended.empty()) {
     HOIST_TRY(const std::vector<Finding> launches,

@@ -61,15 +61,22 @@ struct SelfCheck {
   std::string ended;  ///< the reason why a step and all later steps could not run on seeded inputs; otherwise ""
   double seconds = 0, driver_seconds = 0;
   std::optional<KernelMismatch> mismatch;  ///< the first
-  std::optional<Finding> launch_mismatch;  ///< the first fused launch whose result differs from its steps' results
+  /// The first fused launch whose result differs from its steps' results, or wrong states.
+  std::optional<Finding> launch_mismatch;
   bool agrees() const { return !mismatch && !launch_mismatch; }
 };
 
 /// The reason why one run of the plan is too expensive for a compilation; "" if it is not.
 std::string too_large_to_check(const Plan& plan);
 
+/// Sets the inputs of run `run` of a sequence: `samples`, the first again after the last.
+Result<Nothing> set_run(BundleRunner& bundle, const std::vector<std::vector<Tensor>>& samples, size_t run);
+/// The inputs of the runs of a check from this seed.
+std::vector<std::vector<Tensor>> seeded_runs(const BundleRunner& bundle, const Plan& plan, uint64_t seed);
+
 /// Runs the bundle in `folder` step by step on seeded inputs and compares every kernel, at its first step, as far as
-/// about `seconds` allow; then compares fused launches with their steps. `derivations` belong to the steps
+/// about `seconds` allow; then compares fused launches with their steps. With states it does so in each run of a
+/// sequence. `derivations` belong to the steps
 /// (LoweredModel::groups), by `rules`. `plan` is the plan of the specialisation of options.sizes.
 Result<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
                              const std::vector<LoweredGroup>& derivations, double seconds = 1,

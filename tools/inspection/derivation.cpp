@@ -292,9 +292,14 @@ Result<std::vector<Finding>> check_derivation(const BundleInfo& bundle, const Pr
 Result<Program> read_program_of(const std::filesystem::path& path, const std::vector<std::string>& values,
                                 const BundleInfo& bundle, const DataBounds& bounds) {
   HOIST_TRY_VOID(refuse_bundle(path));
-  HOIST_TRY(const ReadOptions reading, with_kind(ErrorKind::usage, read_options({}, values, bounds)));
+  HOIST_TRY(ReadOptions reading, with_kind(ErrorKind::usage, read_options({}, values, bounds)));
+  const auto array = [&](int index) -> const PlanArray& { return bundle.plan.arrays[static_cast<size_t>(index)]; };
+  for (const PlanState& state : bundle.plan.states) {
+    reading.states.push_back(array(state.read).name + "=" + array(state.written).name);
+    if (state.initial >= 0) reading.initial.push_back({array(state.read).name, array(state.initial).constant});
+  }
   std::vector<std::vector<int64_t>> shapes;
-  for (int index : bundle.plan.inputs) shapes.push_back(bundle.plan.arrays[static_cast<size_t>(index)].shape);
+  for (size_t i = 0; i < bundle.plan.model_inputs(); ++i) shapes.push_back(array(bundle.plan.inputs[i]).shape);
   HOIST_TRY(Program program, read_model_of_shapes(path, reading, shapes));
   return program;
 }

@@ -20,10 +20,15 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
     const PlanArray& array = model.arrays[static_cast<size_t>(index)];
     return ValueInfo{array.name, array.scalar, array.shape};
   };
-  for (int index : model.inputs) out.inputs.push_back(info(index));
-  // The actual lengths of dynamic dimensions are outputs after the outputs of the model.
+  // States and the actual lengths of dynamic dimensions come after the inputs and the outputs of the model.
+  const size_t inputs = model.inputs.size() - model.states.size();
+  for (size_t i = 0; i < inputs; ++i) out.inputs.push_back(info(model.inputs[i]));
   size_t outputs = model.outputs.size();
   for (const PlanExtent& extent : model.extents) outputs = std::min(outputs, static_cast<size_t>(extent.count));
+  for (const PlanState& state : model.states) {
+    out.states.push_back(info(state.read));
+    outputs -= state.initial < 0 ? 1 : 2;
+  }
   for (size_t i = 0; i < outputs; ++i) out.outputs.push_back(info(model.outputs[i]));
   for (const PlanExtent& extent : model.extents)
     out.counted[out.outputs[static_cast<size_t>(extent.output)].name].insert(extent.dimension);
@@ -128,9 +133,11 @@ std::string sentence_of(const ModelSummary& summary) {
                                       hoist::counted(static_cast<uint64_t>(most), "time"))
                         : fmt::format("the branch of {} that runs", layer);
   }
-  return fmt::format("{}: {} from {}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",
+  const std::string states =
+      summary.states.empty() ? "" : ", " + hoist::counted(summary.states.size(), "state") + " between runs";
+  return fmt::format("{}: {} from {}{}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",
                      summary.name, listed_values(summary, summary.outputs, "output"),
-                     listed_values(summary, summary.inputs, "input"), counted(summary.layers, "layer"),
+                     listed_values(summary, summary.inputs, "input"), states, counted(summary.layers, "layer"),
                      counted(summary.kernels, "kernel"), on_host, number_text(summary.work.products),
                      bytes_text(summary.bytes.weights), bytes_text(summary.bytes.values), decided);
 }
@@ -143,12 +150,15 @@ std::string arrays_table(const ModelSummary& summary) {
   };
   add(summary.inputs, "input");
   add(summary.outputs, "output");
+  add(summary.states, "state");
   return table(rows);
 }
 
 nlohmann::ordered_json to_json(const ModelSummary& summary) {
   nlohmann::ordered_json out = {{"model", summary.name}};
-  for (const auto& [key, values] : {std::pair{"inputs", &summary.inputs}, std::pair{"outputs", &summary.outputs}}) {
+  for (const auto& [key, values] : {std::pair{"inputs", &summary.inputs}, std::pair{"outputs", &summary.outputs},
+                                    std::pair{"states", &summary.states}}) {
+    if (values == &summary.states && values->empty()) continue;
     out[key] = nlohmann::json::array();
     for (const ValueInfo& value : *values) {
       out[key].push_back(array_json(value.name, value.scalar, value.shape));

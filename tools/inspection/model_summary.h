@@ -24,7 +24,7 @@ ArrayBytes array_bytes(const std::vector<PlanArray>& arrays, int64_t arena_bytes
 
 struct ModelSummary {
   std::string name;
-  std::vector<ValueInfo> inputs, outputs;
+  std::vector<ValueInfo> inputs, outputs, states;
   std::map<std::string, std::set<int64_t>> counted;  ///< dynamic dimensions of outputs
   size_t layers = 0, kernels = 0;
   size_t steps = 0;                       ///< of a run: launches and host ops
@@ -40,7 +40,7 @@ ModelSummary summary_of(const Plan& plan);
 
 /// "digits: image [1][1][8][8]f32 becomes logits [1][10]f32; 36 layers in 13 kernels, ..."
 std::string sentence_of(const ModelSummary& summary);
-/// One line for each input and output, with its shape and bytes.
+/// One line for each input, output and state, with its shape and bytes.
 std::string arrays_table(const ModelSummary& summary);
 nlohmann::ordered_json to_json(const ModelSummary& summary);
 

@@ -24,7 +24,7 @@ BY_NAME = {"tune": "bool | float", "preferences": "FileName | Sequence[str]", "r
 BY_ARGUMENT = {
     "": "bool", "N": "int", "SECONDS": "float", "GIB": "float", "NUMBER": "str | float",
     "NUMBER,...": "float | Sequence[float]", "N|WxH": "int | str", "NAME=N": "Mapping[str, int | Sequence[int]]",
-    "NAME=VALUE": "Mapping[str, Any]", "LAYER=FILE": "Mapping[str, FileName]", "FILE": "FileName",
+    "NAME=VALUE": "Mapping[str, Any]", "INPUT=VALUE": "Mapping[str, Any]", "INPUT=OUTPUT": "str | Mapping[str, str]", "LAYER=FILE": "Mapping[str, FileName]", "FILE": "FileName",
     "FILE|NAME": "FileName", "FILE|shipped": "FileName", "DIR": "FileName", "DATA": "Data", "DEVICE": "str | int",
     "TARGET,...": "str | Sequence[str]",
 }

@@ -84,10 +84,14 @@ class ControlTest : public testing::TestWithParam<bool> {
 
   std::filesystem::path bundle() const { return folder_->path() / "a.hoist"; }
 
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+  Result<BundleRunner> open() const {
     RunOptions how;
     how.separate_buffers = separate_;
-    auto runner = BundleRunner::open(bundle(), how);
+    return BundleRunner::open(bundle(), how);
+  }
+
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+    auto runner = open();
     HOIST_CHECK(runner.ok(), runner.ok() ? "" : runner.errors()[0].text());
     auto out = runner->run(inputs);
     HOIST_CHECK(out.ok(), out.ok() ? "" : out.errors()[0].text());

@@ -15,6 +15,8 @@ class ModelOptions(TypedDict, total=False):
 
     dim: Mapping[str, int | Sequence[int]]
     value: Mapping[str, Any]
+    state: str | Mapping[str, str]
+    initial: Mapping[str, Any]
     bound: Mapping[str, int]
     target: str | Sequence[str]
     profile: FileName
@@ -34,6 +36,8 @@ class CompileOptions(TypedDict, total=False):
     report: FileName
     dim: Mapping[str, int | Sequence[int]]
     value: Mapping[str, Any]
+    state: str | Mapping[str, str]
+    initial: Mapping[str, Any]
     bound: Mapping[str, int]
     target: str | Sequence[str]
     profile: FileName

@@ -71,7 +71,7 @@ class Words:
             return os.fspath(value)
         if isinstance(value, bool):
             return "true" if value else "false"
-        if name == "value":
+        if name in ("value", "initial"):
             if hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
                 path = self._folder() / "value.npy"
                 np.save(path, array_of(value), allow_pickle=False)

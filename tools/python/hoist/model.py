@@ -109,7 +109,7 @@ class Model(Lowered):
     def check(self) -> Check:
         """Checks whether the model can be compiled and lists all problems. A file that is not a model raises
         InputError."""
-        decisive = ("dim", "value")
+        decisive = ("dim", "value", "state", "initial")
         reading = {name: value for name, value in self._options.items() if name in decisive}
         answer = ask("check", [str(self._path)], ModelOptions, reading, (0, 1, 3))
         if answer.json is None:
