@@ -28,7 +28,7 @@ DriverProgress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Array:
-    """An input or an output."""
+    """An input, an output or a state."""
 
     name: str
     scalar: str  #: hoist's name of the element type: "f32", "i8", "bf16", "string", ...
@@ -79,10 +79,10 @@ class Preprocessing:
 
 @dataclass(frozen=True)
 class _Port:
-    """An input or an output as the runtime describes it."""
+    """An input, an output or a state as the runtime describes it."""
 
     index: int
-    kind: str  # "input" or "output"
+    kind: str  # "input", "output" or "state"
     array: Array
     element: ElementType
     bytes: int
@@ -198,6 +198,13 @@ class Bundle:
             self._progress = options.progress = _c.Progress(lambda _, done, total, kernel: tell(done, total, _c.text(kernel)))
         pointer = ctypes.c_void_p()
         status = library.hoist_open(os.fsencode(self._folder), ctypes.byref(options), ctypes.byref(pointer))
+        self._take(library, status, pointer)
+        if not self.fits_profile:
+            warnings.warn(f"{self._folder} is compiled for {self.profile_name}: on {self.device} results are right, and a run may take "
+                          "far longer", RuntimeWarning, stacklevel=3)
+
+    def _take(self, library: ctypes.CDLL, status: int, pointer: ctypes.c_void_p) -> None:
+        """Takes over a handle that has just been opened. Raises Error if that failed."""
         if status != Status.OK:
             message = _c.text(library.hoist_error_message(pointer)) if pointer else "no memory"
             library.hoist_close(pointer)
@@ -205,9 +212,18 @@ class Bundle:
         self._handle = _Handle(library, pointer)
         self._library = library
         self._has_sizes = library.hoist_specialisation_count(pointer) > 1
-        if not self.fits_profile:
-            warnings.warn(f"{self._folder} is compiled for {self.profile_name}: on {self.device} results are right, and a run may take "
-                          "far longer", RuntimeWarning, stacklevel=3)
+
+    def session(self, threads: int = 0) -> Bundle:
+        """Another session of the bundle, with inputs, outputs and states of its own; both share weights and kernels, and
+        either may be closed first. threads: as for open(); 0: as this bundle."""
+        with self._lock:
+            handle = self._opened()
+            out = Bundle.__new__(Bundle)
+            out._handle, out._lock, out._described, out._folder = None, threading.RLock(), {}, self._folder
+            pointer = ctypes.c_void_p()
+            status = self._library.hoist_open_session(handle.pointer, threads, ctypes.byref(pointer))
+            out._take(self._library, status, pointer)
+            return out
 
     def close(self) -> None:
         """Ends the use of the bundle; again does nothing. Its memory stays until the last view of it (input_memory,
@@ -299,6 +315,13 @@ class Bundle:
         """The outputs of the specialisation in use."""
         with self._lock:
             return [port.array for port in self._ports("output").values()]
+
+    @property
+    def states(self) -> list[Array]:
+        """The values of the specialisation in use that live between runs. Each run reads them and gives them their next
+        value."""
+        with self._lock:
+            return [port.array for port in self._ports("state").values()]
 
     @property
     def steps(self) -> list[Step]:
@@ -435,6 +458,41 @@ class Bundle:
         the capacity of its upper bound."""
         return self._view("output", name)
 
+    def state(self, name: str) -> NDArray[Any]:
+        """A copy of a state."""
+        with self._lock:
+            port = self._port("state", name)
+            held = np.empty(port.bytes, np.uint8) if port.element.is_packed else np.empty(port.array.shape, port.element.dtype)
+            self._call("hoist_get_state", port.index, _address(held), held.nbytes)
+            return port.element.unpacked(held, port.array.shape)
+
+    def set_state(self, name: str, value: Any) -> None:
+        """Sets a state, which has its shape and type."""
+        with self._lock:
+            port = self._port("state", name)
+            array = self._array(port, value)
+            if array.shape != port.array.shape:
+                raise ArgumentError(Status.BAD_SIZE, f"state {name} has the shape {list(port.array.shape)}, not "
+                                                     f"{list(array.shape)}")
+            held = port.element.packed(array)
+            self._call("hoist_set_state", port.index, _address(held), held.nbytes)
+
+    def reset_states(self) -> None:
+        """Gives every state its initial value."""
+        with self._lock:
+            self._call("hoist_reset_states")
+
+    def save_states(self, file: FolderName) -> None:
+        """Writes all states to a file, which appears complete or not at all."""
+        with self._lock:
+            self._call("hoist_save_states", os.fsencode(file))
+
+    def load_states(self, file: FolderName) -> None:
+        """Sets all states from a file of save_states. Raises Error for a damaged file, and ArgumentError for one of another
+        model or with other states; then no state changes."""
+        with self._lock:
+            self._call("hoist_load_states", os.fsencode(file))
+
     def seed_inputs(self, seed: int) -> None:
         """Fills every input with seeded values that the model accepts, equal on every machine."""
         with self._lock:
@@ -444,7 +502,7 @@ class Bundle:
 
     def verify(self, report: Callable[[Finding], None] | None = None) -> list[Finding]:
         """The self-check: hashes of all files, then every kernel of every specialisation on seeded inputs, compared with
-        expected values. Overwrites the inputs. `report` gets each finding as it is made.
+        expected values. Overwrites the inputs and resets the states. `report` gets each finding as it is made.
 
         Returns the findings; raises VerificationError, which contains them too, if one did not pass.
         """
@@ -533,7 +591,7 @@ class Bundle:
         try:
             return from_anything(value, port.element, port.array.name)
         except (TypeError, ValueError, OverflowError, BufferError) as problem:
-            start = "" if str(problem).startswith("input ") else f"input {port.array.name}: "
+            start = "" if str(problem).startswith("input ") else f"{port.kind} {port.array.name}: "
             raise ArgumentError(Status.BAD_ARGUMENT, start + str(problem)) from None
 
     def _set(self, port: _Port, array: NDArray[Any]) -> None:
