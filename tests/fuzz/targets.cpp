@@ -48,7 +48,7 @@ std::filesystem::path file_of(const std::string& name, std::string_view bytes) {
 }
 
 bool read_onnx_model(std::string_view bytes) {
-  auto options = read_options({});
+  auto options = read_options(ModelOptions());
   HOIST_CHECK(options.ok(), "no operators");
   options->maximum_file_bytes = 1 << 20;
   const auto path = file_of("model.onnx", bytes);
