@@ -6,6 +6,7 @@
 
 #include "ir/base/seen_terms.h"
 #include "ir/gradient/derivatives.h"
+#include "ir/gradient/known_adjoints.h"
 #include "ir/properties/properties.h"
 
 namespace hoist::gradients {
@@ -27,6 +28,12 @@ bool passes_on(Expr e) {
     default:
       return false;
   }
+}
+
+// True if each operand takes one part of the adjoint.
+bool is_parted(Expr e, Expr adjoint) {
+  const auto has_parts = [](Expr n) { return n->pattern == Pattern::zip || n->pattern == Pattern::tuple; };
+  return has_parts(e) && has_parts(adjoint);
 }
 
 void adjoint_of_call(AdjointScope& scope, Expr e, Expr adjoint) {
@@ -84,6 +91,12 @@ void adjoint_of_map(AdjointScope& scope, Expr e, Expr adjoint) {
     scope.add(i < captured ? wanted[i] : array,
               i < captured ? sum_over(variables, n, one) : map_over(variables, n, one));
   }
+}
+
+void adjoint_of_known(AdjointScope& scope, Expr e, Expr adjoint) {
+  const KnownTerm known = known_term(e);
+  const Expr result = scope.known_result(e), row = scope.shared(known.row);
+  scope.add(known.row, known.adjoint(row, result != nullptr ? result : scope.named(e), scope.shared(adjoint)));
 }
 
 }  // namespace
@@ -152,7 +165,8 @@ void AdjointScope::know(Expr e, Expr result) {
   results_[e] = result;
   switch (e->pattern) {
     case Pattern::let:
-      return know(opened_.at(e), result);
+      if (auto opened = opened_.find(e); opened != opened_.end()) know(opened->second, result);
+      return;
     case Pattern::split:
       return know(e->children[0], join(result));
     case Pattern::join:
@@ -175,6 +189,8 @@ void AdjointScope::visit(Expr e) {
   if (std::find(wanted_.begin(), wanted_.end(), e) != wanted_.end()) return;
   if (auto value = value_of_.find(e); value != value_of_.end()) {
     visit(value->second);
+  } else if (const KnownTerm known = known_term(e); known.row != nullptr) {
+    visit(known.row);
   } else if (e->pattern == Pattern::let) {
     const Expr value = e->children[0], name = fresh_variable(value->type);
     active_[name] = is_active(value);
@@ -199,7 +215,8 @@ void AdjointScope::step(Expr e, Expr adjoint) {
   if (auto value = value_of_.find(e); value != value_of_.end()) return add(value->second, adjoint);
   switch (e->pattern) {
     case Pattern::let:
-      return add(opened_.at(e), adjoint);
+      if (auto opened = opened_.find(e); opened != opened_.end()) return add(opened->second, adjoint);
+      return adjoint_of_known(*this, e, adjoint);
     case Pattern::call:
       return adjoint_of_call(*this, e, adjoint);
     case Pattern::select:
@@ -233,7 +250,7 @@ Adjoints AdjointScope::run(Expr e, Expr seed, Expr result) {
     const Expr at = order_[i];
     auto found = adjoints_.find(at);
     if (found == adjoints_.end() || is_zero(found->second)) continue;
-    const Expr adjoint = passes_on(at) ? found->second : shared(found->second);
+    const Expr adjoint = passes_on(at) || is_parted(at, found->second) ? found->second : shared(found->second);
     step(at, adjoint);
   }
   Adjoints out;

@@ -169,6 +169,141 @@ Expr image_of_convolution(const Spec& call, Expr adjoint, const StoreTerm& store
   return found != nullptr && found->type == call.children[0]->type ? found : nullptr;
 }
 
+// The windows of the image that the filters multiply: [C], the filter's extents, [N], and the result's extents.
+Expr windows_of_image(const Geometry& g, Expr image) {
+  for (size_t i = 0; i < g.rank(); ++i) {
+    const int64_t span = (g.results[i] - 1) * g.strides[i] + (g.kernel[i] - 1) * g.dilations[i] + 1;
+    const int64_t end = std::max<int64_t>(0, span - g.begin[i] - g.extents[i]);
+    image = map_rows({image}, 2 + i, [&](const auto& rows) { return pad_zeros(g.begin[i], end, rows[0]); });
+  }
+  for (size_t i = 0; i < g.rank(); ++i) {
+    image = map_rows({image}, 2 + 2 * i,
+                     [&](const auto& rows) { return slide(g.kernel[i], g.strides[i], g.dilations[i], rows[0]); });
+  }
+  std::vector<int64_t> order = {1};
+  const auto rank = static_cast<int64_t>(g.rank());
+  for (int64_t i = 0; i < rank; ++i) order.push_back(3 + 2 * i);
+  order.push_back(0);
+  for (int64_t i = 0; i < rank; ++i) order.push_back(2 + 2 * i);
+  return transpose(order, image);
+}
+
+// Joins the first `count` dimensions.
+Expr joined(size_t count, Expr array) {
+  for (size_t i = 1; i < count; ++i) array = join(array);
+  return array;
+}
+
+// The sum of the products of two arrays of `rank` dimensions.
+Expr sum_of_products(size_t rank, Expr a, Expr b) {
+  const Expr x = fresh_variable(leaf_of(a->type)), y = fresh_variable(leaf_of(b->type));
+  const Expr left = joined(rank, a), right = joined(rank, b);
+  return sum_over({{x, left}, {y, right}}, left->type->size, call(Function::multiply, {x, y}));
+}
+
+// The sums of the products of each element of one array with each element of the other.
+Expr products(size_t rank, Expr rows, Expr columns) {
+  return map([&](Expr row) { return map([&](Expr column) { return sum_of_products(rank, row, column); }, columns); },
+             rows);
+}
+
+// The adjoint of a convolution's filters: for each tap a product of the result's adjoint and of the image's elements
+// under this tap. It sums over images and positions. The columns of its stored form are the larger dimension, of input
+// channels, output channels or groups; a dimension that gives a tile few rows is joined with the taps.
+class FilterSums {
+ public:
+  FilterSums(const Spec& call, const Geometry& g, Expr adjoint, const StoreTerm& store)
+      : g_(g), store_(store), name_(call.children[1]->name) {
+    const Shape filters = shape_of(call.children[1]->type);
+    channels_ = filters[1];
+    groups_ = shape_of(call.children[0]->type)[1] / channels_;
+    outputs_ = filters[0] / groups_;
+    rank_ = g.rank() + 1;
+    const Expr windows = windows_of_image(g, call.children[0]);
+    windows_ = split(channels_, map([&](Expr channel) { return joined(g.rank(), channel); }, windows));
+    adjoint_ = split(outputs_, transpose(adjoint));
+  }
+
+  Expr filters() const {
+    const Expr all = by_taps();  // [groups][outputs][channels][taps]
+    return map_rows({join(all)}, 2, [&](const std::vector<Expr>& rows) {
+      Expr taps = rows[0];
+      for (size_t i = g_.rank(); i-- > 1;) taps = split(g_.kernel[i], taps);
+      return taps;
+    });
+  }
+
+ private:
+  Expr stored(Expr term) const { return store_(name_ + ".gradient.part", term); }
+
+  Expr by_taps() const {
+    if (groups_ > 1 && std::max(channels_, outputs_) < few) return groups_inside();
+    if (std::min(channels_, outputs_) >= few) return taps_outside();
+    return channels_ < outputs_ ? rows_of_inputs() : rows_of_outputs();
+  }
+
+  Expr taps_outside() const {
+    const Expr sums = stored_for_groups([&](Expr windows, Expr adjoint) {
+      return map([&](Expr channels) { return products(rank_, adjoint, channels); }, transpose(windows));
+    });
+    return transpose({0, 2, 3, 1}, sums);
+  }
+
+  Expr rows_of_inputs() const {
+    const Expr sums = stored_for_groups(
+        [&](Expr windows, Expr adjoint) { return products(rank_, join(transpose(windows)), adjoint); });
+    return transpose({0, 3, 2, 1}, map([&](Expr group) { return split(channels_, group); }, sums));
+  }
+
+  Expr rows_of_outputs() const {
+    const Expr sums = stored_for_groups([&](Expr windows, Expr adjoint) {
+      return join(map([&](Expr channels) { return products(rank_, adjoint, channels); }, transpose(windows)));
+    });
+    return transpose({0, 2, 3, 1}, map([&](Expr group) { return split(outputs_, group); }, sums));
+  }
+
+  // The lanes of a vector are groups.
+  Expr groups_inside() const {
+    const Expr sums = map(
+        [&](Expr tap) {
+          return map(
+              [&](Expr output) {
+                return map(
+                    [&](Expr channel) {
+                      const Expr a = fresh_variable(output->type->element), b = fresh_variable(channel->type->element);
+                      return map_over({{a, output}, {b, channel}}, groups_, sum_of_products(rank_, a, b));
+                    },
+                    tap);
+              },
+              transpose(adjoint_));
+        },
+        transpose({2, 1, 0}, windows_));
+    return transpose({3, 1, 2, 0}, split(outputs_, split(channels_, stored(join(join(sums))))));
+  }
+
+  // The stored values of f for each group.
+  Expr stored_for_groups(const std::function<Expr(Expr windows, Expr adjoint)>& f) const {
+    if (groups_ == 1) return repeat(1, stored(f(join(windows_), join(adjoint_))));
+    const Expr windows = fresh_variable(windows_->type->element), adjoint = fresh_variable(adjoint_->type->element);
+    return stored(map_over({{windows, windows_}, {adjoint, adjoint_}}, groups_, f(windows, adjoint)));
+  }
+
+  static constexpr int64_t few = 8;
+
+  const Geometry& g_;
+  const StoreTerm& store_;
+  std::string name_;
+  int64_t groups_ = 1, channels_ = 1, outputs_ = 1;
+  size_t rank_ = 1;         // of the summed dimensions
+  Expr windows_ = nullptr;  // [groups][channels][taps] and the summed dimensions
+  Expr adjoint_ = nullptr;  // [groups][outputs] and the summed dimensions
+};
+
+Expr filters_of_convolution(const Spec& call, Expr adjoint, const StoreTerm& store) {
+  const Geometry g = geometry_of(call, adjoint->type);
+  return FilterSums(call, g, adjoint, store).filters();
+}
+
 struct CallAdjointRow {
   std::string_view operation;
   int64_t operand;
@@ -177,6 +312,7 @@ struct CallAdjointRow {
 
 constexpr auto rows = std::to_array<CallAdjointRow>({
     {"Conv", 0, image_of_convolution},
+    {"Conv", 1, filters_of_convolution},
 });
 
 }  // namespace

@@ -320,6 +320,29 @@ Expr one_hot(const Nat& n, Expr position, Expr value) {
       iota(n, scalar));
 }
 
+// The sum of products with the factors exchanged; any other term unchanged.
+static Expr with_turned_factors(Expr e) {
+  if (e->pattern != Pattern::reduce || e->children[2]->pattern != Pattern::map) return e;
+  const Expr pairs = e->children[2]->children[1];
+  if (pairs->pattern != Pattern::zip || pairs->children.size() != 2) return e;
+  const auto sum = [&](Expr a, Expr b) {
+    const Expr x = fresh_variable(a->type->element), y = fresh_variable(b->type->element);
+    return sum_over({{x, a}, {y, b}}, a->type->size, call(Function::multiply, {x, y}));
+  };
+  const Expr a = pairs->children[0], b = pairs->children[1];
+  return a->type->element->is_scalar() && e == sum(a, b) ? sum(b, a) : e;
+}
+
+Expr transposed(Expr array) {
+  const auto is_map = [](Expr e) { return e->pattern == Pattern::map && e->mode == Mode::view; };
+  if (!is_map(array)) return transpose(array);
+  const Expr x = fresh_variable(array->children[0]->parameters[0]), row = apply(array->children[0], {x});
+  if (!is_map(row) || mentions(row->children[1], x)) return transpose(array);
+  const Expr y = fresh_variable(row->children[0]->parameters[0]), element = apply(row->children[0], {y});
+  const Expr column = map_over({{x, array->children[1]}}, array->type->size, with_turned_factors(element));
+  return map_over({{y, row->children[1]}}, array->type->element->size, column);
+}
+
 Expr reversed(Expr array) {
   if (array->pattern == Pattern::repeat || array->type->size == Nat(0)) return array;
   return slice(array->type->size - 1, array->type->size, array, -1);

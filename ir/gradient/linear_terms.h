@@ -45,6 +45,9 @@ Expr sum_over(std::vector<Running> variables, const Nat& n, Expr body);
 /// An array of n zeros, but with the value at this position, an integer scalar.
 Expr one_hot(const Nat& n, Expr position, Expr value);
 
+/// The array with its first two dimensions exchanged. Nested maps over independent arrays change places, so the
+/// transposed product of two matrices is a product, and its right factors give the columns.
+Expr transposed(Expr array);
 Expr reversed(Expr array);
 /// Pads with zeros; elements may have any type.
 Expr pad_zeros(const Nat& left, const Nat& right, Expr array);

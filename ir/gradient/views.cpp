@@ -134,7 +134,7 @@ void adjoint_of_get(AdjointScope& scope, Expr e, Expr adjoint) {
 Expr untransposed(Expr e, Expr array) {
   std::vector<int64_t> inverse(e->integers.size());
   for (size_t i = 0; i < inverse.size(); ++i) inverse[static_cast<size_t>(e->integers[i])] = static_cast<int64_t>(i);
-  return transpose(inverse, array);
+  return inverse == std::vector<int64_t>{1, 0} ? transposed(array) : transpose(inverse, array);
 }
 
 void adjoint_of_view(AdjointScope& scope, Expr e, Expr adjoint) {

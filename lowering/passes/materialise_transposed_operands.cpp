@@ -14,7 +14,7 @@ void materialise_transposed_operands(Program& program) {
                                           [&](const Weights& w) { return is_constant(w.value); });
     if (by_constants) return out;  // also true for terms that are not contractions
     if (const auto operand = transposed_operand(definition.expression, is_constant))
-      out.push_back({operand->place, operand->rows_first ? "to-global-transposed" : "to-global"});
+      out.push_back({operand->place, operand->rule});
     return out;
   });
 }

@@ -6,6 +6,7 @@
 
 #include "ir/language/tensor.h"
 #include "ir/properties/properties.h"
+#include "lowering/cost/sum_order.h"
 #include "lowering/rules/rules.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
@@ -51,7 +52,8 @@ void lower_folds(Rewriter& r, const StrategyInput& input, const Profile& profile
     sum_in_parts(r, items->parts);
   else if (items != nullptr && !input.strict && input.folds && input.materialised.empty() && items->items_across == 1)
     share_sums_of_elements(r, input, profile);
-  if (!input.strict) r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
+  if (!input.strict && (profile.gpu || !sums_in_memory_order(r.term())))
+    r.apply_everywhere({"channels-inside-3d", "channels-inside-2d", "channels-inside-1d"});
   r.apply_everywhere({"reduce-map-fusion-to-fold"});
   r.apply_everywhere({"fold-collapsed-pairs"});
   r.apply_everywhere({"scatter-of-rows", "scatter-to-fold", "scatter-to-fold-i32", "reduce-to-fold"});

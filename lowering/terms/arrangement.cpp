@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -183,8 +184,11 @@ std::optional<TransposedOperand> transposed_operand(Expr term,
     return runs.size() == 1 && runs[0].dimension + 1 == read.size() && runs[0].stride == 1;
   };
   const Dimension last = merged(found->back()), before = merged((*found)[found->size() - 2]);
-  if (is_columns(last) && is_rows(before)) return TransposedOperand{*path, false};
-  if (is_columns(before) && is_rows(last) && found->size() == 2) return TransposedOperand{*path, true};
+  if (is_columns(last) && is_rows(before)) return TransposedOperand{*path, "to-global"};
+  static const char* const in_columns[] = {"to-global-transposed-2d", "to-global-transposed-3d",
+                                           "to-global-transposed-4d"};
+  if (is_columns(before) && is_rows(last) && found->size() <= 1 + std::size(in_columns))
+    return TransposedOperand{*path, in_columns[found->size() - 2]};
   return std::nullopt;
 }
 

@@ -28,7 +28,7 @@ std::optional<size_t> dimension_in_lines(Expr term);
 
 struct TransposedOperand {
   Path place;
-  bool rows_first = false;  ///< the term has the columns as rows too, and transposes none of them
+  const char* rule;  ///< materialises the operand in the order of its columns
 };
 /// The path to the right operand of a matrix product whose columns are rows in memory, as in MatMul(x, Transpose(y));
 /// the term's vectors run over its columns. Only for computed arrays and inputs, since constants are packed in the

@@ -137,14 +137,17 @@ output %s
                    {"s", true, {"x", "w", "r"}});
 }
 
-// The image's adjoint is made of transposed convolutions without strides.
+// The image's adjoint is made of transposed convolutions without strides, the filters' adjoint of products. The last
+// instances have so many channels or filters that the taps are outside of the products.
 TEST(Gradient, OfConvolutionsAsCalls) {
   std::mt19937_64 random(3);
   const auto from = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
   };
-  for (int instance = 0; instance < 20; ++instance) {
-    const int64_t rank = from(1, 2), groups = from(1, 2), channels = groups * from(1, 2), filters = groups * from(1, 2);
+  for (int instance = 0; instance < 26; ++instance) {
+    const auto count = [&](bool many) { return many ? from(8, 9) : from(1, 2); };
+    const int64_t rank = from(1, 2), groups = from(1, 2);
+    const int64_t channels = groups * count(instance >= 22), filters = groups * count(instance >= 20 && instance < 24);
     std::vector<int64_t> kernel, strides, dilations, begin, end, extents;
     const bool dilated = instance % 4 == 3;
     for (int64_t i = 0; i < rank; ++i) {

@@ -177,14 +177,34 @@ TEST(Adjoints, KeepTheFormsThatStrategiesRecognise) {
       "[3][2]f32)))"
       " (%a : [4][3]f32)";
   EXPECT_EQ(adjoint(product, 0),
-            "%dy : [4][2]f32\n|> transpose\n"
-            "|> map (\\a. %a : [4][3]f32 |> transpose |> map (\\b. zip(a, b) |> map (*) |> reduce (+) 0))\n"
-            "|> transpose");
+            "%a : [4][3]f32\n|> transpose\n"
+            "|> map (\\a. %dy : [4][2]f32 |> transpose |> map (\\b. zip(a, b) |> map (*) |> reduce (+) 0))");
   EXPECT_EQ(adjoint(product, 1),
             "%dy : [4][2]f32 |> map (\\a. %b : [3][2]f32 |> map (\\b. zip(a, b) |> map (*) |> reduce (+) 0))");
   EXPECT_EQ(adjoint("map (\\i. index i (%x : [5]f32)) (%at : [3]i32)", 0),
             "zip(%at : [3]i32, %dy : [3]f32)\n"
             "|> fold (\\a (b, c). zip(a, iota 5 i32) |> map (\\(d, e). select(e == b, d + c, d))) (fill 0f32 [5])");
+}
+
+// The adjoint of a softmax reads its result, and needs neither the largest element nor the exponentials.
+TEST(Adjoints, OfSoftmaxReadTheResult) {
+  const auto adjoint = [](const std::string& call, bool has_result) {
+    const Expr e = without_operator_calls(term(call)), y = parameter("y", e->type);
+    std::set<std::string> faults;
+    const Adjoints adjoints =
+        adjoints_of(e, parameter("dy", e->type), parameters_of(e), faults, has_result ? y : nullptr);
+    return print(with_bindings(adjoints.bindings, adjoints.of[0]));
+  };
+  const std::string of_result =
+      "let b = zip(a, %dy : [5]f32) |> map (*) |> reduce (+) 0 in zip(a, %dy) |> map (\\(c, d). c * (d - b))";
+  EXPECT_EQ(adjoint("Softmax(%x : [5]f32)", true),
+            "let a = zip(%y : [5]f32, %dy : [5]f32) |> map (*) |> reduce (+) 0 in\n"
+            "zip(%y, %dy) |> map (\\(b, c). b * (c - a))");
+  EXPECT_EQ(adjoint("LogSoftmax(%x : [5]f32)", true),
+            "let a = %dy : [5]f32 |> reduce (+) 0 in zip(%y : [5]f32, %dy) |> map (\\(b, c). c - exp(b) * a)");
+  EXPECT_EQ(adjoint("ReduceLogSumExp(%x : [5]f32; keepdims = 0)", true),
+            "%x : [5]f32 |> map (\\a. (%dy : f32) * exp(a - (%y : f32)))");
+  EXPECT_THAT(adjoint("Softmax(%x : [5]f32)", false), testing::EndsWith("in\n" + of_result));
 }
 
 }  // namespace terms_test

@@ -8,6 +8,8 @@
 #include "ir/gradient/gradient.h"
 #include "ir/text/program_text.h"
 #include "lowering/cost/work.h"
+#include "lowering/graph/program.h"
+#include "lowering/tiling/contractions.h"
 
 namespace hoist::gradient_work_test {
 
@@ -41,8 +43,8 @@ TEST(GradientWork, OfModelsIsAtMostTwoAndAHalfTimesTheForwardPass) {
 }
 
 // Filters with and without strides, poolings and activations.
-TEST(GradientWork, OfConvolutionsIsAtMostTwoAndAHalfTimesTheForwardPass) {
-  Program program = *parse_program_without_values(R"(program %p version 21
+Program convolutions() {
+  return *parse_program_without_values(R"(program %p version 21
 input %x : [2][3][32][32]f32
 constant %w1 : [16][3][3][3]f32 = #0123456789abcdef
 constant %w2 : [32][16][3][3]f32 = #0123456789abcdef
@@ -58,9 +60,29 @@ define %c4 : [2][64][4][4]f32 = Conv(%m, %w4; strides = [2, 2])
 define %y : [2][64][1][1]f32 = GlobalAveragePool(%c4)
 output %y
 )");
-  const double relative = relative_work(program, "y");
+}
+
+TEST(GradientWork, OfConvolutionsIsAtMostTwoAndAHalfTimesTheForwardPass) {
+  const double relative = relative_work(convolutions(), "y");
   EXPECT_GT(relative, 1.5);
   EXPECT_LE(relative, 2.5);
+}
+
+// Strategies tile the products that give the gradients of filters: their columns are the last dimension.
+TEST(GradientWork, OfFiltersIsAProduct) {
+  const Program program = convolutions();
+  auto both = gradient(program, {"y", true, weights_of(program, "y")});
+  ASSERT_TRUE(both.ok());
+  int products = 0;
+  for (Definition& d : both->definitions) {
+    if (d.value.find(".gradient.part") == std::string::npos || d.value[0] != 'w') continue;
+    describe_definition(d);
+    ASSERT_EQ(d.weights.size(), 1) << d.value;
+    EXPECT_TRUE(is_product(d) && !d.channels_first) << d.value;
+    EXPECT_EQ(shape_of(d.expression->type).back(), d.weights[0].extents[d.weights[0].output_dimension]) << d.value;
+    ++products;
+  }
+  EXPECT_EQ(products, 4);
 }
 
 }  // namespace hoist::gradient_work_test
