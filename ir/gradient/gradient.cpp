@@ -39,13 +39,18 @@ class ProgramGradient {
     HOIST_TRY_VOID(check());
     find_active();
     add_loss();
+    out_.outputs = {loss_};
     const std::vector<Definition> forward = out_.definitions;
+    const std::map<size_t, std::vector<std::string>> complete_at = first_reads(forward);
     for (size_t i = forward.size(); i-- > 0;) {
       if (active_.count(forward[i].value) != 0) differentiate(forward[i]);
+      // A gradient that is complete is computed at once: what it reads is in the cache, and need not be kept.
+      if (auto found = complete_at.find(i); found != complete_at.end()) add_outputs(found->second);
     }
     if (!problems_.empty()) return problems_;
+    add_outputs(request_.with_respect_to);
     out_.outputs = {loss_};
-    for (const std::string& value : request_.with_respect_to) out_.outputs.push_back(output_for(value));
+    for (const std::string& value : request_.with_respect_to) out_.outputs.push_back(outputs_.at(value));
     out_.extents.clear();
     remove_unused(out_);
     return std::move(out_);
@@ -85,6 +90,27 @@ class ProgramGradient {
       const bool reads_active =
           std::any_of(read.begin(), read.end(), [&](Expr p) { return active_.count(p->name) != 0; });
       if (reads_active && has_floats(d.expression->type)) active_.insert(d.value);
+    }
+  }
+
+  // The requested values by the number of the first definition that reads them.
+  std::map<size_t, std::vector<std::string>> first_reads(const std::vector<Definition>& forward) const {
+    std::set<std::string> left(request_.with_respect_to.begin(), request_.with_respect_to.end());
+    std::map<size_t, std::vector<std::string>> out;
+    for (size_t i = 0; i < forward.size(); ++i) {
+      for (Expr p : parameters_of(forward[i].expression)) {
+        if (left.erase(p->name) != 0) out[i].push_back(p->name);
+      }
+    }
+    return out;
+  }
+
+  void add_outputs(const std::vector<std::string>& values) {
+    if (!problems_.empty()) return;
+    for (const std::string& value : values) {
+      if (outputs_.count(value) != 0) continue;
+      outputs_.emplace(value, output_for(value));
+      out_.outputs.push_back(outputs_.at(value));
     }
   }
 
@@ -246,7 +272,8 @@ class ProgramGradient {
   std::map<std::string, Type> types_;
   std::set<std::string> active_;  // values that depend on the requested ones
   std::map<std::string, std::vector<Expr>> contributions_;
-  std::map<std::string, std::string> copies_;  // of constants, for the backward pass
+  std::map<std::string, std::string> copies_;   // of constants, for the backward pass
+  std::map<std::string, std::string> outputs_;  // by requested value
   std::string loss_;
   Diagnostics problems_;
 };

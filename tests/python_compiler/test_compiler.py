@@ -75,6 +75,12 @@ def test_a_gradient_is_the_slope_of_the_loss(model: hoist.Model, bundle: hoist.B
     assert float((gradient * step).sum()) == pytest.approx((there - back) / 2, rel=2e-2)
     with pytest.raises(hoist.Error, match="no value of the model"):
         model.gradient("nothing", output="none.hoist")
+    learning = model.gradient(loss="cross-entropy", wrt="classifier/bias", output="learning.hoist", target="native")
+    logits = bundle.run(image=image)[0]
+    loss, gradient = learning.run(image=image, labels=np.array([3]))
+    shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+    assert float(loss) == pytest.approx(-np.log(shares[0, 3]), rel=1e-4, abs=1e-5)
+    assert gradient == pytest.approx(shares[0] - np.eye(10)[3], rel=1e-3, abs=1e-5)
 
 
 def test_check(model: hoist.Model, tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ const std::vector<CommandRow>& command_rows() {
        commands::export_model},
       {"grad", "print the program that computes a loss and its gradients, or compile it to a bundle",
        "  hoist grad model.onnx --of loss --wrt weights\n"
+       "  hoist grad models/digits_residual.onnx --loss cross-entropy --wrt weights -o gradient.hoist\n"
        "  hoist grad models/digits_residual.onnx --of \"sum(logits)\" --wrt inputs -o gradient.hoist",
        commands::grad},
       {"bench", "time a bundle and each of its kernels on seeded inputs",

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "backends/halide/native/native_target.h"
+#include "ir/gradient/losses.h"
 #include "tools/base/terminal.h"
 #include "tools/cli/log.h"
 #include "tools/driver/sizes.h"
@@ -218,11 +219,20 @@ Rows outputs() {
   };
 }
 
+std::string list_of_losses() {
+  std::string out;
+  for (const LossRow& row : loss_rows()) out += fmt::format("{}{}, {}", out.empty() ? "" : "; ", row.name, row.what);
+  return out + "; NAME:AXIS names the dimension of classes (default: 1)";
+}
+
 Rows gradients() {
   return {
-      row("grad", "--of", "LOSS", "the loss: a value of one element, or sum(NAME) for the sum of the elements of NAME",
-          AT(loss))
-          .required(),
+      row("grad", "--of", "NAME",
+          "the loss, a value of one element, or sum(NAME) for the sum of the elements of NAME, or the value that "
+          "--loss "
+          "judges (default: the only output)",
+          AT(loss_value)),
+      row("grad", "--loss", "LOSS", "add a loss of that value: " + list_of_losses(), AT(loss)),
       row("grad", "--wrt", "NAME,...",
           "differentiate the loss by these values: names of inputs, constants or other values; weights for all float "
           "constants that the loss depends on, inputs for all float inputs",

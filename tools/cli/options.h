@@ -48,7 +48,8 @@ struct Options {
   std::vector<std::string> neural_rules, compared;
   std::vector<std::string> passes;
   std::string rule, place;
-  std::string loss;                          ///< of grad: NAME or sum(NAME)
+  std::string loss_value;                    ///< of grad: NAME or sum(NAME)
+  std::string loss;                          ///< of grad: a loss of that value, or ""
   std::vector<std::string> with_respect_to;  ///< of grad: names, weights, inputs
 
   std::string strategy, listed_layer;

@@ -1,9 +1,13 @@
 // hoist grad: the program of a loss and its gradients, printed or compiled to a bundle.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "ir/base/stopwatch.h"
 #include "ir/gradient/gradient.h"
+#include "ir/gradient/losses.h"
 #include "lowering/pipeline/passes.h"
 #include "tools/base/file_lock.h"
 #include "tools/base/json_answer.h"
@@ -16,17 +20,30 @@
 namespace hoist {
 namespace {
 
-// Reads the loss, NAME or sum(NAME), and replaces `weights` and `inputs` by the names of values.
-GradientRequest request_for(const Options& command, const Program& program) {
+// The value that --of names: by default the only output.
+Result<std::string> value_of(const Options& command, const Program& program) {
+  if (!command.loss_value.empty()) return command.loss_value;
+  if (program.outputs.size() == 1) return program.outputs[0];
+  return Diagnostic{program.name,
+                    fmt::format("has {} outputs: {}", program.outputs.size(), fmt::join(program.outputs, ", ")),
+                    "name a value: --of NAME"};
+}
+
+// Adds the loss, or reads it from the value, NAME or sum(NAME), and replaces `weights` and `inputs` by the names of
+// values.
+Result<GradientRequest> request_for(const Options& command, Program& program) {
+  const std::vector<std::string> inputs = float_inputs(program);
   GradientRequest out;
-  out.loss = command.loss;
-  if (out.loss.starts_with("sum(") && out.loss.ends_with(")")) {
+  HOIST_TRY(out.loss, value_of(command, program));
+  if (!command.loss.empty()) {
+    HOIST_TRY(out.loss, add_loss(program, out.loss, command.loss));
+  } else if (out.loss.starts_with("sum(") && out.loss.ends_with(")")) {
     out.loss = out.loss.substr(4, out.loss.size() - 5);
     out.is_summed = true;
   }
   for (const std::string& name : command.with_respect_to) {
     const std::vector<std::string> all = name == "weights"  ? weights_of(program, out.loss)
-                                         : name == "inputs" ? float_inputs(program)
+                                         : name == "inputs" ? inputs
                                                             : std::vector{name};
     for (const std::string& value : all) {
       auto& values = out.with_respect_to;
@@ -42,7 +59,8 @@ Result<Program> with_gradients(const Options& command, Program program) {
   PassOptions options;
   options.unrolled_steps = command.model.unrolled_steps;
   HOIST_TRY_VOID(find_pass("inline-bodies")->run(program, options));
-  HOIST_TRY(Program out, gradient(program, request_for(command, program)));
+  HOIST_TRY(const GradientRequest request, request_for(command, program));
+  HOIST_TRY(Program out, gradient(program, request));
   out.steps.clear();
   return out;
 }

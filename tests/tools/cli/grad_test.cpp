@@ -42,6 +42,25 @@ TEST(GradCommand, CompilesToAVerifiedBundle) {
   }
 }
 
+TEST(GradCommand, AddsALossToTheOutput) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  for (const std::string loss : {"cross-entropy", "mse"}) {
+    const std::string bundle = (folder->path() / loss).string();
+    Ran ran = run_hoist(
+        {"grad", model, "--dim", "N=2", "--loss", loss, "--wrt", "weights", "--target", "native", "-o", bundle});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    ran = run_hoist({"verify", bundle});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("passed kernel loss"));
+  }
+  // The input of the loss is none of the model's inputs.
+  const Ran ran = run_hoist({"grad", model, "--dim", "N=2", "--loss", "mse", "--wrt", "inputs"});
+  EXPECT_THAT(ran.out, HasSubstr("input %target : [2][10]f32"));
+  EXPECT_THAT(ran.out, HasSubstr("output %loss\noutput %\"image.gradient\"\n"));
+  EXPECT_THAT(ran.out, testing::Not(HasSubstr("target.gradient")));
+}
+
 TEST(GradCommand, RefusesWhatHasNoGradient) {
   Ran ran = grad({"--wrt", "weights"}, "logits");
   EXPECT_EQ(ran.code, 3);
@@ -49,6 +68,9 @@ TEST(GradCommand, RefusesWhatHasNoGradient) {
   ran = grad({"--wrt", "dense1/wieght"});
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("dense1/wieght: is no value of the model (did you mean dense1/weight?)"));
+  ran = grad({"--wrt", "weights", "--loss", "hinge"}, "logits");
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("hinge: is no loss (cross-entropy, mse)"));
   EXPECT_EQ(grad({"--wrt", "inputs", "--no-check"}).code, 2);
   EXPECT_EQ(run_hoist({"grad", model, "--of", "sum(logits)"}).code, 2);
 }

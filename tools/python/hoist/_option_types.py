@@ -179,6 +179,7 @@ class GradientOptions(TypedDict, total=False):
     """`hoist grad --help` explains each."""
 
     force: bool
+    loss: str
     dim: Mapping[str, int | Sequence[int]]
     value: Mapping[str, Any]
     bound: Mapping[str, int]

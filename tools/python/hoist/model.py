@@ -180,15 +180,17 @@ class Model(Lowered):
             raise BudgetError(answer.problems)
         return Bundle(answer.json["bundle"], _compilation=answer.json)
 
-    def gradient(self, of: str, wrt: str | Sequence[str] = "weights", output: FileName | None = None,
+    def gradient(self, of: str | None = None, wrt: str | Sequence[str] = "weights", output: FileName | None = None,
                  **options: Unpack[GradientOptions]) -> Bundle:
         """Compiles a loss and its gradients to a bundle, the folder `output` (by default the model's name with
         .gradient.hoist, here), and compares its kernels with the interpreter before it appears.
 
-        `of` is a value of one element, or "sum(NAME)" for the sum of a value's elements. `wrt` is "weights", "inputs",
-        or names of values; the gradient of NAME is the output NAME.gradient. Options as in `hoist grad`.
+        `of` is a value of one element, "sum(NAME)" for the sum of a value's elements, or, with `loss`, the value that
+        the loss judges (by default the only output); "cross-entropy" adds the input labels, "mse" the input target.
+        `wrt` is "weights", "inputs", or names of values; the gradient of NAME is the output NAME.gradient. Options as in
+        `hoist grad`.
         """
-        subject = {**self._options, **options, "of": of, "wrt": [wrt] if isinstance(wrt, str) else list(wrt),
+        subject = {**self._options, **options, **({} if of is None else {"of": of}), "wrt": [wrt] if isinstance(wrt, str) else list(wrt),
                    "output": f"{self._path.stem}.gradient.hoist" if output is None else output}
         answer = ask("grad", [str(self._path)], _Differentiating, subject)
         return Bundle(answer.json["bundle"], _compilation=answer.json)

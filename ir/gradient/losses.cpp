@@ -1,0 +1,184 @@
+#include "ir/gradient/losses.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <numeric>
+
+#include "ir/gradient/linear_terms.h"
+#include "ir/operators/operators.h"
+#include "ir/text/parse/near_miss.h"
+
+namespace hoist {
+namespace {
+
+using namespace gradients;
+
+// Adds the definitions of one loss to the program.
+class LossBuilder {
+ public:
+  LossBuilder(Program& program, const std::string& value, Type type, std::optional<int64_t> axis)
+      : program_(program), names_(program), value_(value), type_(type), axis_(axis) {}
+
+  Result<std::string> squares() {
+    if (axis_) return fault("mse has no axis", "");
+    const Expr y = flat(parameter(value_, type_)), target = flat(input("target", type_));
+    const Expr a = fresh_variable(y->type->element), b = fresh_variable(y->type->element);
+    const Expr difference = call(Function::subtract, {a, b});
+    const Nat& n = y->type->size;
+    return define(mean(sum_over({{a, y}, {b, target}}, n, call(Function::multiply, {difference, difference})),
+                       literal(scalar(), static_cast<double>(n.value()))));
+  }
+
+  Result<std::string> cross_entropy() {
+    const std::vector<int64_t> shape = shape_of(type_);
+    const auto rank = std::ssize(shape);
+    int64_t axis = axis_.value_or(1);
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank)
+      return fault(fmt::format("is {}, and has no axis {} for the classes", text(type_), axis_.value_or(1)),
+                   "cross-entropy:AXIS names it");
+    std::vector<int64_t> order(shape.size()), positions = shape;
+    std::iota(order.begin(), order.end(), int64_t{0});
+    std::rotate(order.begin() + axis, order.begin() + axis + 1, order.end());
+    positions.erase(positions.begin() + axis);
+    const int64_t classes = shape[static_cast<size_t>(axis)];
+
+    Expr rows = transpose(order, parameter(logarithms(axis), type_));
+    const Type one = scalar_type(Scalar::i64);
+    Expr labels = input("labels", positions.empty() ? one : array_type({positions.begin(), positions.end()}, one));
+    program_.domains[labels->name] = {0, static_cast<double>(classes - 1)};
+    rows = positions.empty() ? repeat(1, rows) : joined(rows, 2);
+    labels = positions.empty() ? repeat(1, labels) : flat(labels);
+    const Nat& n = rows->type->size;
+    const Expr row = fresh_variable(rows->type->element), label = fresh_variable(scalar_type(Scalar::i64));
+    const Expr counted = select(call(Function::less, {label, integer(0)}), literal(scalar(), 0), literal(scalar(), 1));
+    const Expr count = call(Function::maximum, {sum_over({{label, labels}}, n, counted), literal(scalar(), 1)});
+    return define(mean(sum_over({{row, rows}, {label, labels}}, n, of_row(row, label, classes)), count));
+  }
+
+ private:
+  Diagnostic fault(const std::string& what, const std::string& hint) const { return {value_, what, hint}; }
+  Scalar scalar() const { return leaf_of(type_)->scalar; }
+  static Expr integer(int64_t n) { return literal_integer(Scalar::i64, n); }
+  static Expr joined(Expr array, size_t rank) {
+    while (sizes_of(array->type).size() > rank) array = join(array);
+    return array;
+  }
+  static Expr flat(Expr e) { return e->type->is_array() ? joined(e, 1) : repeat(1, e); }
+  static Expr mean(Expr sum, Expr count) { return call(Function::divide, {sum, count}); }
+
+  Expr input(const std::string& wanted, Type type) {
+    program_.inputs.emplace_back(names_.make(wanted), type);
+    return parameter(program_.inputs.back().first, type);
+  }
+
+  std::string define(Expr term, const std::string& wanted = "loss") {
+    Definition d;
+    d.value = names_.make(wanted);
+    d.layers = {d.value};
+    d.expression = term;
+    program_.definitions.push_back(d);
+    return d.value;
+  }
+
+  // The negative logarithm at the label: one term of a sum over all classes, which reads no element outside the row.
+  Expr of_row(Expr row, Expr label, int64_t classes) const {
+    const Expr v = fresh_variable(row->type->element), place = fresh_variable(scalar_type(Scalar::i64));
+    const Expr chosen = select(call(Function::equal, {place, label}), call(Function::negate, {v}), zeros(v->type));
+    const Expr sum = sum_over({{v, row}, {place, iota(classes, Scalar::i64)}}, classes, chosen);
+    return select(call(Function::less, {label, integer(classes)}), sum,
+                  literal(scalar(), std::numeric_limits<double>::quiet_NaN()));
+  }
+
+  // The name of the logarithms of the softmax of the value.
+  std::string logarithms(int64_t axis) {
+    std::string logits = value_;
+    const auto made = std::find_if(program_.definitions.begin(), program_.definitions.end(),
+                                   [&](const Definition& d) { return d.value == value_; });
+    if (made != program_.definitions.end() && made->expression->pattern == Pattern::operator_call) {
+      for (const char* name : {"Softmax", "LogSoftmax"}) {
+        const auto same = call_of(name, made->expression->children[0], axis);
+        const auto own = without_operator_calls(made->expression);
+        if (same.ok() && without_operator_calls(*same) == own &&
+            made->expression->children[0]->pattern == Pattern::parameter)
+          logits = made->expression->children[0]->name;
+      }
+    }
+    const auto made_call = call_of("LogSoftmax", parameter(logits, type_), axis);
+    HOIST_CHECK(made_call.ok(), made_call.errors()[0].text());
+    return define(*made_call, "loss.logarithms");
+  }
+
+  static Result<Expr> call_of(const char* name, Expr operand, int64_t axis) {
+    return operator_call({"", name, 13, 1, {}, {{"axis", axis}}}, {operand});
+  }
+
+  Program& program_;
+  ValueNames names_;
+  std::string value_;
+  Type type_;
+  std::optional<int64_t> axis_;
+};
+
+struct BuiltLoss {
+  LossRow row;
+  Result<std::string> (LossBuilder::*build)();
+};
+
+constexpr auto built_losses = std::to_array<BuiltLoss>({
+    {{"cross-entropy", "negative logarithms of the softmax at the classes that the input labels gives"},
+     &LossBuilder::cross_entropy},
+    {{"mse", "squares of the differences from the input target"}, &LossBuilder::squares},
+});
+
+Result<std::optional<int64_t>> axis_in(const std::string& loss, size_t colon) {
+  if (colon == std::string::npos) return std::optional<int64_t>();
+  int64_t axis = 0;
+  const char *begin = loss.data() + colon + 1, *end = loss.data() + loss.size();
+  if (const auto [at, error] = std::from_chars(begin, end, axis); error != std::errc() || at != end)
+    return Diagnostic{loss, "names no axis", "an integer, such as cross-entropy:-1"};
+  return std::optional<int64_t>(axis);
+}
+
+}  // namespace
+
+std::span<const LossRow> loss_rows() {
+  static const auto rows = [] {
+    std::array<LossRow, built_losses.size()> out;
+    for (size_t i = 0; i < out.size(); ++i) out[i] = built_losses[i].row;
+    return out;
+  }();
+  return rows;
+}
+
+Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss) {
+  const size_t colon = loss.find(':');
+  const std::string name = loss.substr(0, colon);
+  HOIST_TRY(const std::optional<int64_t> axis, axis_in(loss, colon));
+  const auto found =
+      std::find_if(built_losses.begin(), built_losses.end(), [&](const BuiltLoss& l) { return l.row.name == name; });
+  if (found == built_losses.end()) {
+    std::vector<std::string> names;
+    for (const LossRow& row : loss_rows()) names.emplace_back(row.name);
+    return Diagnostic{loss, "is no loss", fmt::format("{}", fmt::join(names, ", "))};
+  }
+  const std::map<std::string, Type> types = value_types(program);
+  const auto type = types.find(value);
+  if (type == types.end()) {
+    std::vector<std::string> names;
+    for (const auto& [other, of_other] : types) names.push_back(other);
+    return Diagnostic{value, "is no value of the model", did_you_mean(value, names, "")};
+  }
+  const std::vector<Nat> sizes = sizes_of(type->second);
+  if (!std::all_of(sizes.begin(), sizes.end(), [](const Nat& n) { return n.is_constant(); }))
+    return Diagnostic{value, "has sizes that are known only at run time", "set sizes with --dim"};
+  if (!leaf_of(type->second)->is_scalar() || !is_float(leaf_of(type->second)->scalar))
+    return Diagnostic{value, "is " + text(type->second) + ", and a loss needs floats"};
+  return (LossBuilder(program, value, type->second, axis).*found->build)();
+}
+
+}  // namespace hoist

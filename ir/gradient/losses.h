@@ -1,0 +1,35 @@
+// Losses for training, which a row adds to a value of a model as definitions, with an input of its own for what the
+// value should be. A loss is one number, the mean over all rows or elements, so a batch of another size has the same
+// scale.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/base/result.h"
+#include "ir/program/program.h"
+
+namespace hoist {
+
+struct LossRow {
+  std::string_view name;
+  std::string_view what;  ///< one-line description
+};
+
+/// All losses.
+///
+/// `mse`: the mean of the squares of the differences from the input `target`, which has the value's type.
+///
+/// `cross-entropy`: the mean of the negative logarithms of the softmax at the classes that the input `labels` gives,
+/// integers in the value's shape without the classes. Rows with a negative label are left out; a label that is too
+/// large makes the loss NaN. The value holds logits; for the result of a Softmax or LogSoftmax over the classes the
+/// loss is that of its operand, which is the same number.
+std::span<const LossRow> loss_rows();
+
+/// Adds the loss NAME or NAME:AXIS of a value, and returns the name of the loss. AXIS is the dimension of the classes,
+/// 1 by default. Errors: an unknown loss or value, a value that is not an array of floats or has sizes that are known
+/// only at run time, an axis that the value does not have.
+Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss);
+
+}  // namespace hoist
