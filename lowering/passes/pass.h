@@ -61,6 +61,7 @@ struct LowerOptions {
   const UserRules* rules = nullptr;              ///< rules of the user, which must outlive the compilation
   std::vector<ScheduleScript> steps;             ///< the user's own steps for kernels, instead of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
+  int64_t memory = 0;            ///< limit of bytes between layers, beyond which values are computed again; 0: none
   bool separate_arrays = false;  ///< no reuse of memory in the arena, so that a simulated device detects every overrun
 };
 

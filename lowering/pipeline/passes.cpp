@@ -15,6 +15,7 @@
 #include "lowering/loops/schedule.h"
 #include "lowering/passes/rows.h"
 #include "lowering/pipeline/lower.h"
+#include "lowering/plan/recompute.h"
 #include "lowering/plan/rows.h"
 #include "lowering/rules/program_rules.h"
 
@@ -166,6 +167,7 @@ constexpr Pass all_passes[] = {
     {"fuse-rows", "keeps rows of arrays that only rows of one result read, as in attention, in the cache of a core", plan, exact, host_is_the_device, blocks_of_rows, replay_merging},
     {"share-slices", "reads the places of slices from operands, if many kernels would differ in them alone", plan, exact, nullptr, share_slices, replay_share_slices},
     {"choose-storage", "gives every value an array: order of dimensions, borders, padding to whole vectors", plan, exact, nullptr, choose_storage},
+    {"recompute", "computes values again before late reads, so that the arrays between layers fit into --memory", plan, exact, limits_memory, recompute, replay_recompute, true},
     {"schedule", "sorts definitions into the plan's execution order", plan, exact, nullptr, schedule},
     {"strategies", "makes every definition a kernel over stored arrays, with loops that a strategy maps to the device", plan, exact, nullptr, map_loops},
     {"share-kernels", "makes each definition a step of the plan; equal terms share a kernel", plan, exact, nullptr, share_kernels},

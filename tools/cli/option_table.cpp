@@ -596,6 +596,12 @@ Rows experts() {
           .allowing("auto|none|launch")
           .only_for(of_models)
           .formerly("--fuse"),
+      row("compile explain grad inspect", "--memory", "MIB",
+          "limit of memory between layers, in MiB: values whose second computation costs least for the memory that it "
+          "frees are computed again before late reads",
+          AT(model.memory), expert)
+          .allowing("0..1e9")
+          .only_for(of_models),
       row(models, "--pass layouts", "FORM",
           "the order of dimensions of values between kernels; cost: on CPUs the orders of least estimated cost over "
           "the whole program (explain --choices prints them); rule: images in NHWC, other values as in ONNX",

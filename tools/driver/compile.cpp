@@ -215,13 +215,14 @@ std::string options_text(const CompileOptions& options) {
   std::string scripted;
   for (const ScheduleScript& script : options.lower.steps) scripted += " steps=" + script.layer;
   for (const std::string& target : options.targets) scripted += " target=native:" + target;
-  return fmt::format("conv={}{} tables={}{}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
+  return fmt::format("conv={}{} tables={}{}{}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      fusions[static_cast<int>(options.lower.fusion)], uses[static_cast<int>(options.lower.tables.use)],
                      options.lower.layouts == LayoutChoice::rule ? " layouts=rule" : "",
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""
                          : fmt::format(" fold-operations={} fold-memory={}", folding.operations, folding.bytes >> 20),
+                     options.lower.memory > 0 ? fmt::format(" memory={}", options.lower.memory) : "",
                      options.lower.strict ? " strict" : "", options.lower.records ? " tuned" : "", scripted);
 }
 

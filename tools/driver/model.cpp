@@ -179,6 +179,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.tables == "off") out.lower.tables.use = TableUse::off;
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;
   out.lower.folding = options.folding;
+  out.lower.memory = static_cast<int64_t>(options.memory * (1 << 20));
   out.lower.strict = options.strict;
   out.lower.unrolled_steps = options.unrolled_steps;
   out.lower.rules = options.user_rules.get();

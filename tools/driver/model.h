@@ -34,6 +34,7 @@ struct ModelOptions {
   std::string tables = "auto";       ///< auto | on | off
   std::string constants = "auto";    ///< auto | computed | stored
   FoldingBudget folding;
+  double memory = 0;  ///< limit of MiB between layers; 0: none
   bool strict = false;
   std::string rules;                            ///< a file of the user's own rules
   std::vector<std::string> steps;               ///< LAYER=FILE

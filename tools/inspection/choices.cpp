@@ -39,13 +39,17 @@ Result<LayoutChoices> layout_choices(Program program, const ModelOptions& option
     return usage_error("--choices", "needs a CPU: the costs of loads on GPUs are unknown",
                        "--profile or --target names one");
   const PassOptions passes = pass_options(compile_options(read).lower, profile);
-  HOIST_TRY(const Program before, before_layouts(std::move(program), passes));
+  HOIST_TRY(const Program before, before_layouts(program, passes));
   Program after = before;
   const Pass& pass = *find_pass("choose-layouts");
   if (pass.is_run(passes)) HOIST_TRY_VOID(pass.run(after, passes));
   const Orders given = costs_of_orders(before, profile, orders_by_rule(with_statements_apart(after), profile));
   const Orders least = choose_orders(before, profile);
-  LayoutChoices out{{}, given.cost, least.cost, std::min(least.bound, given.bound)};
+  LayoutChoices out{{}, given.cost, least.cost, std::min(least.bound, given.bound), {}};
+  if (limits_memory(passes)) {
+    HOIST_TRY(const LoweredModel lowered, lower_model(std::move(program), compile_options(read).lower, profile));
+    out.again = recomputations(lowered.program, lowered.derivation.steps);
+  }
   bool is_known = layer.empty();
   for (const Definition& definition : before.definitions) {
     if (!layer.empty() && !holds(definition.layers, layer)) continue;
@@ -74,6 +78,9 @@ std::string choices_text(const LayoutChoices& choices) {
   out += choices.bound >= choices.least * (1 - 1e-9)
              ? ", the least possible\n"
              : fmt::format(", at most {:.1f} % above the least\n", 100 * (choices.least / choices.bound - 1));
+  for (const Recomputation& again : choices.again)
+    out += fmt::format("{} of layer {}: computed again before {}, {} bytes, cost {:.0f}\n", again.value, again.layer,
+                       again.before, again.bytes, again.cost);
   return out;
 }
 
@@ -89,7 +96,18 @@ nlohmann::ordered_json to_json(const LayoutChoices& choices) {
           {{"operand", copy.operand}, {"order", copy.order}, {"cost", copy.cost}, {"direct_cost", copy.direct}});
     values.push_back(std::move(value));
   }
-  return {{"choices", values}, {"cost", choices.cost}, {"least", choices.least}, {"bound", choices.bound}};
+  nlohmann::ordered_json again = nlohmann::ordered_json::array();
+  for (const Recomputation& each : choices.again)
+    again.push_back({{"value", each.value},
+                     {"layer", each.layer},
+                     {"before", each.before},
+                     {"bytes", each.bytes},
+                     {"cost", each.cost}});
+  return {{"choices", values},
+          {"cost", choices.cost},
+          {"least", choices.least},
+          {"bound", choices.bound},
+          {"again", again}};
 }
 
 }  // namespace hoist

@@ -1,5 +1,5 @@
-// The orders of dimensions in which values are stored, with their costs and the best alternatives. For hoist explain
-// --choices.
+// The orders of dimensions in which values are stored, with their costs and the best alternatives, and the values that
+// are computed again. For hoist explain --choices.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lowering/layout/orders.h"
+#include "lowering/plan/recompute.h"
 #include "tools/driver/model.h"
 
 namespace hoist {
@@ -16,16 +17,17 @@ struct LayoutChoices {
     std::string value, layer;  ///< the first layer that the kernel computes
     ChosenOrder chosen;
   };
-  std::vector<Choice> choices;  ///< of values with at least two dimensions, in the order of the program
-  double cost = 0;              ///< of all values, in vector instructions of one core
-  double least = 0;             ///< of the orders that are chosen by cost
-  double bound = 0;             ///< no choice costs less
+  std::vector<Choice> choices;       ///< of values with at least two dimensions, in the order of the program
+  double cost = 0;                   ///< of all values, in vector instructions of one core
+  double least = 0;                  ///< of the orders that are chosen by cost
+  double bound = 0;                  ///< no choice costs less
+  std::vector<Recomputation> again;  ///< values that are computed again to stay within --memory
 };
 
 /// The orders that a compilation with these options uses. `layer`: only values of kernels that compute it; "" for all.
 /// Errors: no kernel computes the layer, or the device is a GPU, whose loads have no costs.
 Result<LayoutChoices> layout_choices(Program program, const ModelOptions& options, const std::string& layer);
-/// One line for each value, and one for the program.
+/// One line for each value, one for the program, and one for each value that is computed again.
 std::string choices_text(const LayoutChoices& choices);
 nlohmann::ordered_json to_json(const LayoutChoices& choices);
 

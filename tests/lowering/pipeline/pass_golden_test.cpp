@@ -77,6 +77,8 @@ std::string after(const Pass& pass, const std::string& text) {
   all.push_back(&pass);
   for (const Pass* each : all) {
     if (each->name == "explore") options.records = first_explorations(*program);
+    // Two of the arrays of 4,096 bytes.
+    options.memory = each == &pass && each->name == "recompute" ? 8192 : 0;
     if (each->name == "choose-knobs") options.records = [](const TuningTask&) { return KnobValues{{"rows", 4}}; };
     if (auto done = each->run(*program, options); !done.ok()) return "fails: " + done.errors()[0].text();
   }

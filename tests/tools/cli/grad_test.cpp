@@ -61,6 +61,27 @@ TEST(GradCommand, AddsALossToTheOutput) {
   EXPECT_THAT(ran.out, testing::Not(HasSubstr("target.gradient")));
 }
 
+// With less memory values are computed again; the derivation has the steps.
+TEST(GradCommand, KeepsToAMemory) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::string attention = HOIST_SOURCE_DIR "/models/digits_attention.onnx";
+  const auto path = [&](const std::string& name) { return (folder->path() / name).string(); };
+  const auto compiled = [&](const std::string& mib) {
+    return run_hoist({"grad", attention, "--dim", "N=16", "--of", "sum(logits)", "--wrt", "weights", "--target",
+                      "native", "-o", path(mib), "--memory", mib});
+  };
+  ASSERT_EQ(compiled("0").code, 0);
+  const Ran ran = compiled("0.3");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out + ran.err, HasSubstr("values are computed again"));
+  const Ran verified = run_hoist({"verify", path("0.3"), "--derivation"});
+  EXPECT_EQ(verified.code, 0) << verified.out;
+  const Ran refused = compiled("0.01");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("raise --memory"));
+}
+
 TEST(GradCommand, RefusesWhatHasNoGradient) {
   Ran ran = grad({"--wrt", "weights"}, "logits");
   EXPECT_EQ(ran.code, 3);

@@ -24,6 +24,8 @@ class ModelOptions(TypedDict, total=False):
     tuning: FileName
     strict: bool
     pass_: Mapping[str, str]
+    memory: float
+    pass_: Mapping[str, str]
     rules: FileName
     steps: Mapping[str, FileName]
 
@@ -68,6 +70,8 @@ class CompileOptions(TypedDict, total=False):
     queue_authority: FileName
     queue_certificate: FileName
     queue_key: FileName
+    pass_: Mapping[str, str]
+    memory: float
     pass_: Mapping[str, str]
     rules: FileName
     steps: Mapping[str, FileName]
@@ -188,6 +192,8 @@ class GradientOptions(TypedDict, total=False):
     device: str | int
     no_check: bool
     strict: bool
+    pass_: Mapping[str, str]
+    memory: float
     pass_: Mapping[str, str]
 
 
