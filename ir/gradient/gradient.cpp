@@ -149,9 +149,16 @@ class ProgramGradient {
     }
     return substitute_parameters(term, copies);
   }
-  // The term if it is immediate; otherwise it becomes a definition.
+  // The term if it is immediate; otherwise it becomes a definition, or one for each component. Values of a program are
+  // no arrays of tuples, and the components of a tuple are stored where they are made.
   Expr stored(const std::string& wanted, Expr term) {
-    return is_immediate(term) ? term : parameter(define(wanted, term), term->type);
+    if (is_immediate(term) || term->type->is_tuple()) return term;
+    if (leaf_of(term->type)->is_scalar()) return parameter(define(wanted, term), term->type);
+    if (!term->type->element->is_tuple()) return term;
+    std::vector<Expr> parts;
+    for (size_t i = 0; i < term->type->element->parts.size(); ++i)
+      parts.push_back(stored(wanted, component(static_cast<int64_t>(i), term)));
+    return zip(parts);
   }
 
   // The sum of all contributions to the adjoint of a value; null if there are none.
@@ -162,12 +169,12 @@ class ProgramGradient {
     if (parts.size() > 1) {
       Expr total = nullptr;
       for (Expr part : parts) {
-        if (!part->type->is_tuple()) part = stored(value + ".gradient.part", part);
+        part = stored(value + ".gradient.part", part);
         total = total == nullptr ? part : sum_of(total, part);
       }
       parts = {total};
     }
-    if (!parts[0]->type->is_tuple()) parts[0] = stored(value + ".gradient", parts[0]);
+    parts[0] = stored(value + ".gradient", parts[0]);
     return parts[0];
   }
 

@@ -107,12 +107,12 @@ const Definition* find_before(const Program& program, const Definition* user, co
   return nullptr;
 }
 
-// Substitutes definitions of tuples for their parameters, so that uses of components see the components. `e` is the
-// term of `user`, or a part of it.
+// Substitutes definitions of tuples and of arrays of tuples for their parameters, so that uses of components see the
+// components, and every stored value is an array of scalars. `e` is the term of `user`, or a part of it.
 Expr with_tuples(const Program& program, const Definition& user, Expr e) {
   std::map<std::string, Expr> tuples;
   for (Expr p : parameters_of(e)) {
-    if (!p->type->is_tuple()) continue;
+    if (leaf_of(p->type)->is_scalar()) continue;
     if (const Definition* definition = find_before(program, &user, p->name))
       tuples[p->name] = with_tuples(program, *definition, definition->expression);
   }
@@ -316,7 +316,7 @@ Result<Nothing> inline_operators(Program& program, const FoldingBudget& budget) 
   Diagnostics problems;
   for (Definition& definition : program.definitions) {
     auto inlined = inline_definition(program, definition);
-    if (inlined.ok() && !definition.expression->type->is_tuple())
+    if (inlined.ok() && leaf_of(definition.expression->type)->is_scalar())
       inlined = fold_constant_sums(program, definition, names, folding);
     if (inlined.ok()) continue;
     const std::string& layer = layer_name(definition);

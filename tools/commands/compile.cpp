@@ -86,54 +86,15 @@ CompileAnswer answer_of(const ChosenModel& chosen) {
   return out;
 }
 
-// Comes after the names of kernels, so that kernels of all sizes have different names: programs link them together.
-std::string kernel_suffix(const std::vector<SizedModel>& before, const Sizes& sizes) {
-  if (before.empty()) return "";
-  std::string out = sizes_suffix(sizes);
-  const auto is_taken = [&] {
-    return std::any_of(before.begin(), before.end(), [&](const SizedModel& model) {
-      const std::vector<PlanKernel>& kernels = model.compiled.plan.kernels;
-      return std::any_of(kernels.begin(), kernels.end(),
-                         [&](const PlanKernel& kernel) { return kernel.name.ends_with(out); });
-    });
-  };
-  while (is_taken()) out += '_';
-  return out;
-}
-
 // One bundle for every combination of the sizes that --dim lists.
 Result<ExitCode> compile_for_sizes(const Options& command, const std::vector<SizeChoice>& choices) {
   if (!command.shown.print_after.empty() || !command.shown.stop_after.empty())
     return usage_error("--print-after and --stop-after", "show one program, and --dim lists several sizes",
                        "give --dim one size");
-  const Stopwatch stopwatch;
-  std::vector<SizedModel> models;
-  for (const SizeChoice& choice : choices) {
-    Options one = command;
-    one.model.dimensions = choice.dimensions;
-    one.model.with_notes = models.empty();
-    one.model.kernel_suffix = kernel_suffix(models, choice.sizes);
+  return write_for_sizes(command, choices, [](const Options& one, CompileAnswer& tuned) -> Result<CompiledModel> {
     HOIST_TRY(Program program, read_program(one.subject, one.model));
-    CompileAnswer tuned;
-    HOIST_TRY(CompiledModel compiled, compile_program(one, std::move(program), tuned));
-    models.push_back({choice.sizes, std::move(compiled), {}, std::move(tuned)});
-  }
-  std::vector<Plan*> plans;
-  for (SizedModel& model : models) plans.push_back(&model.compiled.plan);
-  HOIST_TRY_VOID(join_tables(plans));
-  HOIST_TRY_VOID(write_results(command, models, nullptr));
-  const double seconds = stopwatch.seconds();
-  CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
-  for (SizedModel& model : models) {
-    print_line("for {}:", sizes_text(model.sizes));
-    report_size(command, model.compiled, seconds);
-    report_check(model.check);
-    CompileAnswer own = {{"sizes", sizes_json(model.sizes)}};
-    own.update(to_json(summary_of(model.compiled.plan)));
-    if (!model.tuned.is_null()) own["tuned"] = std::move(model.tuned);
-    answer["specialisations"].push_back(std::move(own));
-  }
-  return done(answer_json(command.json, answer));
+    return compile_program(one, std::move(program), tuned);
+  });
 }
 
 Result<ExitCode> compile_alone(const Options& command) {

@@ -4,9 +4,11 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
+#include "ir/base/stopwatch.h"
 #include "ir/text/counted.h"
 #include "lowering/terms/statements.h"
 #include "tools/base/files.h"
+#include "tools/base/json_answer.h"
 #include "tools/base/terminal.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/inspection/layers.h"
@@ -61,6 +63,21 @@ Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string&
   std::vector<SizedPlan> plans;
   for (SizedModel& model : models) plans.push_back({model.sizes, &model.compiled.plan});
   return write_bundle(plans, output, options);
+}
+
+// Comes after the names of kernels, so that kernels of all sizes have different names: programs link them together.
+std::string kernel_suffix(const std::vector<SizedModel>& before, const Sizes& sizes) {
+  if (before.empty()) return "";
+  std::string out = sizes_suffix(sizes);
+  const auto is_taken = [&] {
+    return std::any_of(before.begin(), before.end(), [&](const SizedModel& model) {
+      const std::vector<PlanKernel>& kernels = model.compiled.plan.kernels;
+      return std::any_of(kernels.begin(), kernels.end(),
+                         [&](const PlanKernel& kernel) { return kernel.name.ends_with(out); });
+    });
+  };
+  while (is_taken()) out += '_';
+  return out;
 }
 
 }  // namespace
@@ -204,6 +221,37 @@ CompileAnswer answer_of(const Options& command, const CompiledModel& compiled, c
   out["check"]["driver_seconds"] = check.driver_seconds;
   out["check"]["cache"] = check.driver_cache;
   return out;
+}
+
+Result<ExitCode> write_for_sizes(const Options& command, const std::vector<SizeChoice>& choices,
+                                 const CompileForSizes& compile) {
+  const Stopwatch stopwatch;
+  std::vector<SizedModel> models;
+  for (const SizeChoice& choice : choices) {
+    Options one = command;
+    one.model.dimensions = choice.dimensions;
+    one.model.with_notes = models.empty();
+    one.model.kernel_suffix = kernel_suffix(models, choice.sizes);
+    CompileAnswer tuned;
+    HOIST_TRY(CompiledModel compiled, compile(one, tuned));
+    models.push_back({choice.sizes, std::move(compiled), {}, std::move(tuned)});
+  }
+  std::vector<Plan*> plans;
+  for (SizedModel& model : models) plans.push_back(&model.compiled.plan);
+  HOIST_TRY_VOID(join_tables(plans));
+  HOIST_TRY_VOID(write_results(command, models, nullptr));
+  const double seconds = stopwatch.seconds();
+  CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
+  for (SizedModel& model : models) {
+    print_line("for {}:", sizes_text(model.sizes));
+    report_size(command, model.compiled, seconds);
+    report_check(model.check);
+    CompileAnswer own = {{"sizes", sizes_json(model.sizes)}};
+    own.update(to_json(summary_of(model.compiled.plan)));
+    if (!model.tuned.is_null()) own["tuned"] = std::move(model.tuned);
+    answer["specialisations"].push_back(std::move(own));
+  }
+  return done(answer_json(command.json, answer));
 }
 
 }  // namespace hoist

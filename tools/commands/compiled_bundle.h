@@ -2,6 +2,7 @@
 // command prints and answers about them.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -32,6 +33,12 @@ Result<std::vector<PlanPreprocessing>> preprocessing_of(const std::vector<ValueI
 /// Writes the bundle after its kernels agree with the interpreter, if a device is available. The record is written
 /// last, after a bundle that holds its choice.
 Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& models, const Record* record);
+
+/// Compiles the model for the sizes in the options; `tuned` is the result of --tune.
+using CompileForSizes = std::function<Result<CompiledModel>(const Options& one, CompileAnswer& tuned)>;
+/// One bundle for every combination of the sizes that --dim lists.
+Result<ExitCode> write_for_sizes(const Options& command, const std::vector<SizeChoice>& choices,
+                                 const CompileForSizes& compile);
 
 void report_check(const SelfCheck& check);
 void report_size(const Options& command, const CompiledModel& compiled, double seconds);

@@ -90,6 +90,14 @@ Result<ExitCode> commands::grad(const Options& command) {
   }
   HOIST_TRY_VOID(check_output(command));
   HOIST_TRY(const FileLock lock, FileLock::take(command.output));
+  HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
+  if (choices.size() > 1) {
+    return write_for_sizes(command, choices, [](const Options& one, CompileAnswer&) -> Result<CompiledModel> {
+      HOIST_TRY(Program program, read_program(one.subject, one.model));
+      HOIST_TRY(Program gradients, with_gradients(one, std::move(program)));
+      return compile_model(std::move(gradients), one.model);
+    });
+  }
   HOIST_TRY(Program program, read_program_and_prepare(command.subject, command.model));
   HOIST_TRY(Program gradients, with_gradients(command, std::move(program)));
   return write_bundle(command, std::move(gradients));

@@ -22,7 +22,7 @@ inline Bindings values_of(const Program& p, const Bindings& inputs) {
   std::map<std::string, Expr> tuples;
   for (const Definition& d : p.definitions) {
     const Expr e = substitute_parameters(without_operator_calls(d.expression), tuples);
-    if (e->type->is_tuple()) {
+    if (!leaf_of(e->type)->is_scalar()) {
       tuples.emplace(d.value, e);
       continue;
     }

@@ -44,6 +44,19 @@ output %loss
                    {"loss", false, {"x", "y"}});
 }
 
+TEST(Gradient, OfArraysOfTuples) {
+  expect_gradients(program(R"(
+input %x : [3]f64
+input %y : [3]f64
+define %pairs : [3](f64, f64) = zip(%x, %y)
+define %products : [3]f64 = %pairs |> map (\(a, b). a * b)
+define %quotients : [3]f64 = %pairs |> map (\(a, b). a - exp(b))
+define %z : [3]f64 = Add(%products, %quotients)
+output %z
+)"),
+                   {"z", true, {"x", "y"}});
+}
+
 // Gradients that are values of the forward pass, or equal to another gradient.
 TEST(Gradient, OfSumsAndProductsOfInputs) {
   expect_gradients(program(R"(

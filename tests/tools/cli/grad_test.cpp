@@ -61,6 +61,18 @@ TEST(GradCommand, AddsALossToTheOutput) {
   EXPECT_THAT(ran.out, testing::Not(HasSubstr("target.gradient")));
 }
 
+TEST(GradCommand, CompilesForSeveralSizes) {
+  auto folder = TemporaryFolder::make();
+  ASSERT_TRUE(folder.ok());
+  const std::string bundle = (folder->path() / "sizes").string();
+  Ran ran = run_hoist({"grad", model, "--dim", "N=2,3", "--loss", "cross-entropy", "--wrt", "weights", "--target",
+                       "native", "-o", bundle});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("for N=3:"));
+  ran = run_hoist({"verify", bundle, "--dim", "N=3"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+}
+
 // With less memory values are computed again; the derivation has the steps.
 TEST(GradCommand, KeepsToAMemory) {
   auto folder = TemporaryFolder::make();
