@@ -66,6 +66,10 @@ struct ReadOptions {
 
   DataBounds bounds;  ///< bounds of a data-dependent dimension
 
+  /// The training step, from 1, that is read in place of the inference graph; 0: none. Initialisers that it updates
+  /// become inputs, and their next values are outputs.
+  int64_t training_step = 0;
+
   /// True if hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by their
   /// function body where the standard or the model gives one, and reported otherwise. If the function is empty, every
   /// operator of the standard passes and only the model's own functions are replaced.

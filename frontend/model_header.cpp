@@ -7,6 +7,7 @@
 #include "frontend/model/contributed/functions.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/structure.h"
+#include "frontend/model/training_step.h"
 
 namespace hoist {
 
@@ -17,6 +18,7 @@ Result<onnx::ModelProto> parse_model(const std::filesystem::path& path, const Re
   HOIST_TRY(const bool parsed, read_message(path, options.maximum_file_bytes, limits, "an ONNX model", hash, model));
   if (!parsed) return Diagnostic{name, "is truncated or damaged", ""};
   if (!model.has_graph()) return Diagnostic{name, "is not an ONNX model", "it holds no graph"};
+  if (options.training_step != 0) HOIST_TRY_VOID(take_training_step(model, options.training_step, name));
   return model;
 }
 

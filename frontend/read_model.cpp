@@ -22,6 +22,7 @@
 #include "frontend/model/maps.h"
 #include "frontend/model/sequences.h"
 #include "frontend/model/structure.h"
+#include "frontend/model/training_step.h"
 #include "frontend/model_header.h"
 #include "frontend/model_inputs.h"
 #include "ir/program/onnx_type.h"
@@ -43,6 +44,7 @@ class Reader {
   /// All steps but the last.
   Result<Nothing> check() {
     HOIST_TRY(model_, parse_model(path_, options_, &hash_));
+    notes_ = notes_on_training_step(model_, options_.training_step);
     if (Diagnostics problems = check_header(model_, path_.string()); !problems.empty()) return problems;
     normalise_domains(model_);
     if (Diagnostics problems = make_constants_plain(model_, options_.maximum_tensor_bytes, external_);

@@ -247,6 +247,12 @@ Rows extents() {
           "the value of a symbolic dimension; INPUT.AXIS=N for a dimension without a name, INPUT=N for the members of "
           "a sequence; compile takes several, NAME=N,M",
           AT(model.dimensions), sizes),
+      row("compile explain grad inspect", "--training", "STEP",
+          "read this training step of the model's file (training_info, from 1) in place of its inference graph; "
+          "parameters that it updates become inputs, and their next values are outputs",
+          AT(model.training_step), sizes)
+          .allowing("1..1000000")
+          .only_for(of_models),
       row(bundles, "--dim", "NAME=N", "one of the sizes of the bundle", SET(add_size), sizes),
       row("rewrite", "--dim", "NAME=N", "substitute a number for a size of the program, before anything else",
           AT(model.dimensions), sizes),

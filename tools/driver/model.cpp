@@ -98,6 +98,7 @@ Result<ReadOptions> read_options(const std::vector<std::string>& dimensions, con
 Result<ReadOptions> read_options(const ModelOptions& options) {
   HOIST_TRY(ReadOptions out, read_options(options.dimensions, options.values, options.bounds));
   out.states = options.states;
+  out.training_step = options.training_step;
   for (const std::string& text : options.initial) {
     HOIST_TRY(InputValue value, parse_input_value(text, "--initial"));
     out.initial.push_back(std::move(value));
@@ -194,7 +195,7 @@ Result<Program> read_program(const std::filesystem::path& path, const ModelOptio
   HOIST_TRY_VOID(refuse_bundle(path));
   Progress progress;
   progress.show("reading " + path.string());
-  HOIST_TRY(ReadOptions reading, with_kind(ErrorKind::usage, read_options(options)));
+  HOIST_TRY(const ReadOptions reading, with_kind(ErrorKind::usage, read_options(options)));
   HOIST_TRY(Program program, read_model(path, reading));
   return program;
 }

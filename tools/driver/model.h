@@ -24,6 +24,7 @@ struct ModelOptions {
   std::vector<std::string> states;      ///< INPUT=OUTPUT, or "auto"
   std::vector<std::string> initial;     ///< NAME=FILE or NAME=LITERAL
   DataBounds bounds = {};
+  int64_t training_step = 0;  ///< as in ReadOptions
   int64_t unrolled_steps = most_unrolled_steps;
   std::string device;                ///< an index, a name or a part of a name; "" is the first device
   std::string profile;               ///< a file; excludes `device`

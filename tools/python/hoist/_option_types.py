@@ -14,6 +14,7 @@ class ModelOptions(TypedDict, total=False):
     """`hoist inspect --help` explains each."""
 
     dim: Mapping[str, int | Sequence[int]]
+    training: str
     value: Mapping[str, Any]
     state: str | Mapping[str, str]
     initial: Mapping[str, Any]
@@ -37,6 +38,7 @@ class CompileOptions(TypedDict, total=False):
     programs: bool
     report: FileName
     dim: Mapping[str, int | Sequence[int]]
+    training: str
     value: Mapping[str, Any]
     state: str | Mapping[str, str]
     initial: Mapping[str, Any]
@@ -185,6 +187,7 @@ class GradientOptions(TypedDict, total=False):
     force: bool
     loss: str
     dim: Mapping[str, int | Sequence[int]]
+    training: str
     value: Mapping[str, Any]
     bound: Mapping[str, int]
     target: str | Sequence[str]
