@@ -81,10 +81,13 @@ void adjoint_of_map(AdjointScope& scope, Expr e, Expr adjoint) {
   // the function, every element of a result would compute it again.
   std::vector<Binding> inside;
   for (const Binding& b : inner.bindings) {
-    if (folds(b.value) && (b.value->type->is_array() || captured > 0))
-      variables.push_back({b.name, scope.named(map_over(variables, n, with_bindings(inside, b.value)))});
-    else
+    const bool is_array = folds(b.value) && (b.value->type->is_array() || captured > 0);
+    if (!b.is_kept && !is_array) {
       inside.push_back(b);
+      continue;
+    }
+    const Expr all = map_over(variables, n, with_bindings(inside, b.value));
+    variables.push_back({b.name, b.is_kept ? scope.kept(all) : scope.named(all)});
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
     const Expr one = with_bindings(inside, inner.of[i]);
@@ -137,8 +140,14 @@ Expr AdjointScope::named(Expr value) {
   Expr& name = names_[value];
   if (name == nullptr) {
     name = fresh_variable(value->type);
-    bindings_.push_back({name, value});
+    bindings_.push_back({name, value, false});
   }
+  return name;
+}
+
+Expr AdjointScope::kept(Expr value) {
+  const Expr name = named(value);
+  for (Binding& b : bindings_) b.is_kept |= b.name == name;
   return name;
 }
 
@@ -196,7 +205,7 @@ void AdjointScope::visit(Expr e) {
     active_[name] = is_active(value);
     value_of_[name] = value;
     names_[value] = name;
-    bindings_.push_back({name, value});
+    bindings_.push_back({name, value, false});
     visit(name);
     visit(opened_[e] = apply(e->children[1], {name}));
   } else {

@@ -23,6 +23,8 @@ namespace hoist::gradients {
 struct Binding {
   Expr name;
   Expr value;
+  /// Maps compute the value for all elements first, since elements of several adjoints read it.
+  bool is_kept = false;
 };
 
 struct Adjoints {
@@ -55,6 +57,7 @@ class AdjointScope {
   /// A term that has the value of this active term and costs nothing to compute; null if there is none.
   Expr known_result(Expr e) const;
   Expr named(Expr value);  ///< always a name, except for parameters, literals and zeros
+  Expr kept(Expr value);   ///< the name of a binding that is kept
   void fault(const std::string& what) { faults_.insert(what); }
   /// The largest active parts of a function's body that do not mention its variables.
   std::vector<Expr> captured_by(Expr function);

@@ -113,12 +113,12 @@ std::optional<Function> called_by(Expr e) {
 void adjoint_of_extreme(AdjointScope& scope, Expr e, Expr adjoint) {
   const Expr array = scope.shared(e->children[2]);
   const Nat& n = array->type->size;
-  const Expr extreme = scope.named(e);
+  const Expr known = scope.known_result(e), extreme = known != nullptr ? known : scope.named(e);
   const Expr v = fresh_variable(e->type), i = fresh_variable(scalar_type(Scalar::i32));
   const Expr none = literal_integer(Scalar::i32, n.value());
   const Expr places =
       map_over({{v, array}, {i, iota(n, Scalar::i32)}}, n, select(call(Function::equal, {v, extreme}), i, none));
-  const Expr first = scope.named(reduce(Function::minimum, none, places));
+  const Expr first = scope.kept(reduce(Function::minimum, none, places));
   scope.add(e->children[2], one_hot(n, first, adjoint));
 }
 

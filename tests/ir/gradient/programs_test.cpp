@@ -6,6 +6,7 @@
 #include <random>
 
 #include "ir/gradient/gradient.h"
+#include "ir/properties/properties.h"
 #include "ir/text/program_text.h"
 #include "tests/ir/gradient/program_gradients.h"
 
@@ -129,6 +130,28 @@ TEST(Gradient, OfConvolutionsAsCalls) {
     EXPECT_NE(print_program(*made).find("ConvTranspose"), std::string::npos) << call;
     if (HasFailure()) return;
   }
+}
+
+// The place of a maximum is a value of its own, found by the maximum of the forward pass: the elements of its window
+// share it, and the adjoint of the window is elementwise.
+TEST(Gradient, KeepsThePlacesOfMaxima) {
+  const Program p = program(R"(
+input %x : [1][2][4][4]f64
+define %y : [1][2][2][2]f64 = MaxPool(%x; kernel_shape = [2, 2], strides = [2, 2])
+define %z : [1][2][2][2]f64 = Mul(%y, %y)
+output %z
+)");
+  const auto made = gradient(p, {"z", true, {"x"}});
+  ASSERT_TRUE(made.ok()) << made.errors()[0].text();
+  int places = 0, folding = 0;
+  for (const Definition& d : made->definitions) {
+    if (d.value == "y" || d.value == "z.sum") continue;
+    places += leaf_of(d.expression->type)->scalar == Scalar::i32 ? 1 : 0;
+    folding += folds(d.expression) ? 1 : 0;
+  }
+  EXPECT_EQ(places, 1) << print_program(*made);
+  EXPECT_EQ(folding, 1) << print_program(*made);
+  expect_gradients(p, {"z", true, {"x"}});
 }
 
 // A zip has at most 64 arrays, and the adjoint and the result come in addition.
