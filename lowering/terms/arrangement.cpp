@@ -120,7 +120,7 @@ std::optional<Path> moved_array(Expr term, const std::string& name) {
   });
 }
 
-constexpr int64_t least_rows = 8;
+constexpr int64_t least_moved_rows = 8;
 constexpr int64_t least_cut_rows = 4096;  // with fewer elements, moving the rows takes longer
 
 Arrangement merged(Arrangement dimensions) {
@@ -168,7 +168,7 @@ std::optional<TransposedOperand> transposed_operand(Expr term,
   const auto product = product_form(term);
   if (!product || product->left == product->right || is_constant(product->right)) return std::nullopt;
   const std::vector<int64_t> shape = shape_of(term->type);
-  if (shape.size() < 2 || product->output_dimension + 1 != shape.size() || shape[shape.size() - 2] < least_rows)
+  if (shape.size() < 2 || product->output_dimension + 1 != shape.size() || shape[shape.size() - 2] < least_moved_rows)
     return std::nullopt;
   const auto path = moved_array(term, product->right);
   if (!path) return std::nullopt;
