@@ -89,9 +89,10 @@ Result<Program> read_model(const std::filesystem::path& path, const ReadOptions&
 
 struct FittedModel {
   Program program;
-  std::vector<size_t> inputs;      ///< indices of the data that become the program's inputs, in its order
-  std::vector<std::string> fixed;  ///< inputs whose values the data give because they determine shapes
-  std::vector<std::string> notes;  ///< other facts from the data: the number of members of a sequence
+  std::vector<size_t> inputs;        ///< indices of the data that become the program's inputs, in its order
+  std::vector<std::string> outputs;  ///< outputs in the model's order, including the next values of states
+  std::vector<std::string> fixed;    ///< inputs whose values the data give because they determine shapes
+  std::vector<std::string> notes;    ///< other facts from the data: the number of members of a sequence
 };
 
 /// The number of tensors that recorded data have for each input of a model, in order; nothing for an absent optional

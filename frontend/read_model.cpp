@@ -66,6 +66,8 @@ class Reader {
   }
 
   const ModelInputs& inputs() const { return inputs_; }
+  /// The outputs of the model, before some become states.
+  const std::vector<std::string>& outputs() const { return outputs_; }
   /// After a failure: the inputs whose values must be known at compile time.
   const std::set<std::string>& deciding() const { return deciding_; }
 
@@ -277,6 +279,8 @@ class Reader {
     for (std::string& note : compare_declared(*program, builder)) notes_.push_back(std::move(note));
     program->notes.insert(program->notes.begin(), notes_.begin(), notes_.end());
     program->hash = hash_.digest();
+    outputs_.assign(program->outputs.begin(),
+                    program->outputs.begin() + static_cast<std::ptrdiff_t>(model_output_count(*program)));
     return with_states(std::move(*program), options_);
   }
 
@@ -313,7 +317,7 @@ class Reader {
   MapLayers maps_;
   std::map<std::string, std::vector<int64_t>> declared_;
   std::map<std::string, ValueInfo> inferred_;
-  std::vector<std::string> notes_;
+  std::vector<std::string> notes_, outputs_;
 };
 
 }  // namespace
@@ -352,6 +356,7 @@ Result<FittedModel> read_model_for(const std::filesystem::path& path, const Read
         out.inputs.push_back(static_cast<size_t>(place - names.begin()));
       }
       out.program = std::move(*program);
+      out.outputs = reader.outputs();
       out.notes = reader.inputs().data_notes();
       return out;
     }

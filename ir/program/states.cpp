@@ -245,24 +245,25 @@ Program without_states(Program program) {
 }
 
 void RunSequence::reset() {
-  const size_t first = model_input_count(program_);
+  const size_t first = model_input_count(*program_);
   states_.clear();
-  for (size_t i = 0; i < program_.states.size(); ++i) {
-    const Type type = program_.inputs[first + i].second;
-    const std::string& initial = program_.states[i].initial;
-    states_.push_back(initial.empty() ? Tensor(leaf_of(type)->scalar, shape_of(type)) : program_.constants.at(initial));
+  for (size_t i = 0; i < program_->states.size(); ++i) {
+    const Type type = program_->inputs[first + i].second;
+    const std::string& initial = program_->states[i].initial;
+    states_.push_back(initial.empty() ? Tensor(leaf_of(type)->scalar, shape_of(type))
+                                      : program_->constants.at(initial));
   }
 }
 
 Result<std::vector<Tensor>> RunSequence::run(const std::vector<Tensor>& inputs) {
-  const size_t first = model_input_count(program_);
-  HOIST_CHECK(inputs.size() == first && input_count(program_) == program_.inputs.size(), "the inputs of the model");
+  const size_t first = model_input_count(*program_);
+  HOIST_CHECK(inputs.size() == first && input_count(*program_) == program_->inputs.size(), "the inputs of the model");
   Bindings given;
-  for (size_t i = 0; i < program_.inputs.size(); ++i)
-    given[program_.inputs[i].first] = i < first ? inputs[i] : states_[i - first];
-  HOIST_TRY(const Bindings values, program_values(program_, std::move(given)));
-  HOIST_TRY(std::vector<Tensor> outputs, program_outputs(program_, values));
-  for (size_t i = 0; i < states_.size(); ++i) states_[i] = values.at(program_.states[i].next);
+  for (size_t i = 0; i < program_->inputs.size(); ++i)
+    given[program_->inputs[i].first] = i < first ? inputs[i] : states_[i - first];
+  HOIST_TRY(const Bindings values, program_values(*program_, std::move(given)));
+  HOIST_TRY(std::vector<Tensor> outputs, program_outputs(*program_, values));
+  for (size_t i = 0; i < states_.size(); ++i) states_[i] = values.at(program_->states[i].next);
   return outputs;
 }
 

@@ -35,15 +35,17 @@ Program without_states(Program program);
 class RunSequence {
  public:
   /// The program must outlive the object.
-  explicit RunSequence(const Program& program) : program_(program) { reset(); }
+  explicit RunSequence(const Program& program) : program_(&program) { reset(); }
   /// Every state gets its initial value.
   void reset();
   /// The outputs of the model for these inputs of the model. After an error the states are unchanged.
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs);
   const std::vector<Tensor>& states() const { return states_; }
+  /// The value has the state's type.
+  void set_state(size_t index, Tensor value) { states_[index] = std::move(value); }
 
  private:
-  const Program& program_;
+  const Program* program_;
   std::vector<Tensor> states_;
 };
 

@@ -268,6 +268,9 @@ Rows extents() {
           AT(model.states), sizes)
           .only_for(of_models)
           .excluding("--budget"),
+      row("test", "--state", "INPUT=OUTPUT",
+          "as for compile; the data sets are the runs of a sequence, which begins with the state in the first one",
+          AT(model.states), sizes),
       row(stateful, "--initial", "INPUT=VALUE",
           "the value of a state before the first run and after a reset, as for --value (default: zeros)",
           AT(model.initial), sizes)

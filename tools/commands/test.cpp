@@ -1,9 +1,10 @@
 // hoist test: compiles models, runs them over recorded data on the device, compares.
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "backends/bundle/bundle.h"
 #include "ir/base/temporary_folder.h"
-#include "ir/program/program_values.h"
+#include "ir/program/states.h"
 #include "lowering/pipeline/passes.h"
 #include "tools/base/json_answer.h"
 #include "tools/base/terminal.h"
@@ -64,7 +65,7 @@ Result<std::vector<Case>> cases_of(const Options& command) {
 
 // The model with the data's extents for open extents, and the data's values for inputs that determine shapes.
 Result<FittedModel> read_for(const Case& one, const ModelOptions& options, const DataSet& data) {
-  HOIST_TRY(ReadOptions reading, read_options(options.dimensions, options.values, options.bounds));
+  HOIST_TRY(ReadOptions reading, read_options(options));
   HOIST_TRY(FittedModel out, read_model_for(one.model, reading, data.inputs, data.layout));
   for (const std::string& name : out.fixed)
     print_message("note",
@@ -82,33 +83,58 @@ std::string joined(const Diagnostics& problems) {
   return out;
 }
 
-// A model that is ready to run: a bundle on a device, or its program under the evaluator.
+// A model that is ready to run: a bundle on a device, or its program under the evaluator. With states the data sets are
+// the runs of a sequence, which begins with the states in the first one.
 struct Runnable {
   std::optional<BundleRunner> bundle;
-  std::optional<Program> program;
-  std::vector<std::string> outputs;
-  std::vector<size_t> taken;  ///< index into the data set for each input
+  std::shared_ptr<const Program> program;
+  std::optional<RunSequence> sequence;  ///< of the program, once it runs
+  std::vector<StateValue> states;
+  std::vector<std::string> outputs;  ///< in the order of the data
+  std::vector<size_t> taken;         ///< index into the data set for each input and then each state
+  bool has_run = false;
 
   Result<std::vector<Tensor>> run(std::vector<Tensor> inputs) {
+    if (program != nullptr && !sequence) sequence.emplace(*program);
+    const std::vector<ValueInfo> wanted = bundle ? inputs_of(*bundle) : input_infos(*program);
+    for (size_t i = wanted.size(); i < inputs.size() && !has_run; ++i)
+      HOIST_TRY_VOID(begin_with(i - wanted.size(), inputs[i]));
+    has_run = true;
+    inputs.resize(wanted.size());
     // Recorded data may have an array of one element for a scalar, which engines accept.
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const bool number = bundle ? bundle->inputs()[i].shape.empty() : !program->inputs[i].second->is_array();
-      if (number && inputs[i].size() == 1) inputs[i] = inputs[i].reshaped({});
+      if (wanted[i].shape.empty() && inputs[i].size() == 1) inputs[i] = inputs[i].reshaped({});
     }
-    if (program) return evaluated(inputs);
-    for (size_t i = 0; i < inputs.size(); ++i) HOIST_TRY_VOID(bundle->set_input(i, inputs[i]));
-    HOIST_TRY_VOID(of_run(*bundle, bundle->run()));
-    std::vector<Tensor> out;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      HOIST_TRY(Tensor output, of_run(*bundle, bundle->output(i)));
-      out.push_back(std::move(output));
-    }
-    return out;
+    HOIST_TRY(const std::vector<Tensor> got, bundle ? of_run(*bundle, bundle->run(inputs)) : sequence->run(inputs));
+    return in_order(got);
   }
 
  private:
-  Result<std::vector<Tensor>> evaluated(const std::vector<Tensor>& inputs) {
-    HOIST_TRY(auto out, program_outputs(*program, inputs));
+  Result<Nothing> begin_with(size_t state, const Tensor& value) {
+    if (bundle) return bundle->set_state(state, value);
+    if (type_of(value) != type_of(sequence->states()[state]))
+      return Diagnostic{"state " + states[state].name, "has another type in the data", ""};
+    sequence->set_state(state, value);
+    return Nothing{};
+  }
+
+  // The outputs of the model and the next values of states, in the order of the data.
+  Result<std::vector<Tensor>> in_order(const std::vector<Tensor>& got) {
+    std::vector<Tensor> out;
+    size_t next = 0;
+    for (const std::string& name : outputs) {
+      const auto state =
+          std::find_if(states.begin(), states.end(), [&](const StateValue& each) { return each.next == name; });
+      const auto index = static_cast<size_t>(state - states.begin());
+      if (state == states.end()) {
+        out.push_back(got[next++]);
+      } else if (bundle) {
+        HOIST_TRY(Tensor value, bundle->state(index));
+        out.push_back(std::move(value));
+      } else {
+        out.push_back(sequence->states()[index]);
+      }
+    }
     return out;
   }
 };
@@ -119,9 +145,7 @@ Result<Runnable> interpretable(Program program, const ModelOptions& options) {
   passes.execute = false;  // terms alone are interpreted
   for (const Pass::Part part : {Pass::calls, Pass::terms}) HOIST_TRY_VOID(run_passes(program, part, passes));
   Runnable out;
-  out.outputs.assign(program.outputs.begin(),
-                     program.outputs.begin() + static_cast<std::ptrdiff_t>(model_output_count(program)));
-  out.program = std::move(program);
+  out.program = std::make_shared<const Program>(std::move(program));
   return out;
 }
 
@@ -130,7 +154,6 @@ Result<Runnable> compiled(Program program, const Options& command, const fs::pat
   HOIST_TRY(CompiledModel model, compile_model(std::move(program), command.model));
   HOIST_TRY_VOID(write_bundle(model.plan, folder, {true}));
   HOIST_TRY(out.bundle, with_kind(ErrorKind::device, BundleRunner::open(folder, command.run)));
-  for (const ArrayInfo& output : out.bundle->outputs()) out.outputs.push_back(output.name);
   return out;
 }
 
@@ -179,8 +202,11 @@ Result<Verdict> judge(const Case& one, const Options& command, const fs::path& f
     if (!model || !fits(*model, compiled_for, data)) {
       model.reset();
       HOIST_TRY(FittedModel fitted, read_for(one, command.model, data));
+      std::vector<StateValue> states = fitted.program.states;
       HOIST_TRY(model, command.interpret ? interpretable(std::move(fitted.program), command.model)
                                          : compiled(std::move(fitted.program), command, folder));
+      model->states = std::move(states);
+      model->outputs = std::move(fitted.outputs);
       model->taken = std::move(fitted.inputs);
       compiled_for = data;
     }

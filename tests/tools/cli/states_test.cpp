@@ -142,6 +142,43 @@ TEST_F(StatesOnTheCommandLine, WrongPairsAreReportedTogether) {
   EXPECT_EQ(ran.code, 3);
 }
 
+// Data sets that engines without states recorded are the runs of a sequence.
+TEST_F(StatesOnTheCommandLine, RecordedRunsAreASequence) {
+  const auto numbers = [&](int set, const std::string& file, const Tensor& tensor) {
+    const fs::path folder = fs::path(in("data")) / ("test_data_set_" + std::to_string(set));
+    fs::create_directories(folder);
+    ASSERT_TRUE(write_npy(folder / file, tensor).ok());
+  };
+  const auto pair = [](double a, double b) { return Tensor::of(Scalar::f32, {2}, std::vector<double>{a, b}); };
+  const auto whole = [](int64_t n) { return Tensor::of(Scalar::i64, {2}, std::vector<int64_t>{n, n}); };
+  for (int set = 0; set < 3; ++set) {
+    const double h = 5 + set;
+    numbers(set, "input_0.npy", pair(1, 2));
+    numbers(set, "input_1.npy", pair(h, 2 * h));
+    numbers(set, "input_2.npy", Tensor::of(Scalar::f32, {1}, std::vector<double>{10}));
+    numbers(set, "input_3.npy", whole(set));
+    numbers(set, "output_0.npy", pair(10 * (h + 1), 20 * (h + 1)));
+    numbers(set, "output_1.npy", pair(h + 1, 2 * (h + 1)));
+    numbers(set, "output_2.npy", whole(set + 1));
+  }
+  for (const std::vector<std::string>& how : std::vector<std::vector<std::string>>{
+           {},
+           {"--interpret"},
+           {"--target", "native"},
+           {"--state", "auto"},
+           {"--state", "auto", "--interpret"},
+           {"--state", "past_n=present_n", "--state", "h=hn", "--target", "native"}}) {
+    std::vector<std::string> words = {"test", model_, "--data", in("data")};
+    words.insert(words.end(), how.begin(), how.end());
+    const Ran ran = run_hoist(words);
+    EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+  }
+  numbers(2, "output_1.npy", pair(7, 16));
+  const Ran ran = run_hoist({"test", model_, "--data", in("data"), "--state", "auto", "--target", "native"});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("test_data_set_2, output hn"));
+}
+
 // Voice activity in chunks of 512 samples at 16 kHz: the network's memory is a state.
 TEST_F(StatesOnTheCommandLine, ARealNetworkHearsAStream) {
   const char* shared = std::getenv("HOIST_SHARED");
