@@ -132,6 +132,22 @@ TEST(Gradient, OfConvolutionsAsCalls) {
   }
 }
 
+// Sums over many images, or over the lines of large ones, are divided.
+TEST(Gradient, OfFiltersOverLargeImages) {
+  for (const char* call : {"[16][2][96][96]f64 = Conv(%x, %w; pads = [1, 1, 1, 1])",
+                           "[1][2][400][400]f64 = Conv(%x, %w; pads = [1, 1, 1, 1])",
+                           "[1][2][400][400]f64 = Conv(%x, %w; pads = [1, 1, 1, 1], group = 2)"}) {
+    const std::string extents = std::string(call).substr(0, std::string(call).find("f64"));
+    const bool grouped = std::string(call).find("group") != std::string::npos;
+    const Program p = program(fmt::format("input %x : {}f64\ninput %w : [2][{}][3][3]f64\ndefine %y : {}\noutput %y\n",
+                                          extents, grouped ? 1 : 2, call));
+    const auto made = gradient(p, {"y", true, {"w"}});
+    ASSERT_TRUE(made.ok()) << made.errors()[0].text();
+    EXPECT_NE(print_program(*made).find("w.gradient.parts"), std::string::npos) << call;
+    expect_gradients(p, {"y", true, {"w"}});
+  }
+}
+
 // The place of a maximum is a value of its own, found by the maximum of the forward pass: the elements of its window
 // share it, and the adjoint of the window is elementwise.
 TEST(Gradient, KeepsThePlacesOfMaxima) {
