@@ -99,13 +99,13 @@ class LossBuilder {
     std::string logits = value_;
     const auto made = std::find_if(program_.definitions.begin(), program_.definitions.end(),
                                    [&](const Definition& d) { return d.value == value_; });
-    if (made != program_.definitions.end() && made->expression->pattern == Pattern::operator_call) {
+    const bool is_call = made != program_.definitions.end() && made->expression->pattern == Pattern::operator_call &&
+                         made->expression->children.size() == 1;
+    if (is_call && made->expression->children[0]->pattern == Pattern::parameter) {
+      const Expr operand = made->expression->children[0], own = without_operator_calls(made->expression);
       for (const char* name : {"Softmax", "LogSoftmax"}) {
-        const auto same = call_of(name, made->expression->children[0], axis);
-        const auto own = without_operator_calls(made->expression);
-        if (same.ok() && without_operator_calls(*same) == own &&
-            made->expression->children[0]->pattern == Pattern::parameter)
-          logits = made->expression->children[0]->name;
+        const auto same = call_of(name, operand, axis);
+        if (same.ok() && without_operator_calls(*same) == own) logits = operand->name;
       }
     }
     const auto made_call = call_of("LogSoftmax", parameter(logits, type_), axis);
