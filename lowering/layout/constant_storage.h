@@ -11,9 +11,10 @@
 namespace hoist {
 
 /// `panels`: one panel per tile of columns, so that a work-item reads a single panel. `interleave`: the number of rows
-/// that it reads at once.
-Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, const Tile& tile, bool panels,
-                        int64_t interleave);
+/// that it reads at once. `filters`: the first of the other dimensions holds input channels, which an image has
+/// innermost.
+Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, bool filters, const Tile& tile,
+                        bool panels, int64_t interleave);
 
 Storage constant_storage(const std::string& name, const Tensor& tensor, Type type, int64_t width);
 

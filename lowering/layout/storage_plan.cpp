@@ -163,8 +163,9 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       const WordProducts products = products_in_word(d, types, w, profile);
       const bool in_words =
           products.of_vectors || (tile->second.on_gpu() == nullptr && tile->second.cpu().matrix_words > 0);
-      plan.values[w.value] = weights_storage(w.value, types.at(w.value), w.output_dimension, tile->second,
-                                             !lanes_are_work_items(profile), in_words ? products.together : 0);
+      plan.values[w.value] =
+          weights_storage(w.value, types.at(w.value), w.output_dimension, d.channels_first && w.groups == 1,
+                          tile->second, !lanes_are_work_items(profile), in_words ? products.together : 0);
     }
   }
   return plan;
