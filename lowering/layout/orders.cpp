@@ -30,30 +30,19 @@ bool transforms_windows(const Definition& d) {
 
 namespace {
 
-// True if the term reads windows of the parameter in its own dimensions: dimension 1 of a value that is rearranged into
-// an image does not hold the image's channels.
-bool reads_windows_of(Expr e, Expr parameter) {
-  const auto is_parameter = [&](Expr n) { return n == parameter; };
-  const auto rearranges = [](Expr n) {
-    return n->pattern == Pattern::transpose || n->pattern == Pattern::split || n->pattern == Pattern::join;
-  };
-  return any_node(e, [&](Expr n) {
-    return has_windows(n) && std::any_of(n->children.begin(), n->children.end(), [&](Expr child) {
-             return any_node(child, is_parameter) && !has_windows(child) && !any_node(child, rearranges);
-           });
-  });
-}
-
 // Values that instructions or whole windows read along the channels.
 std::set<std::string> read_along_channels(const Program& program, const std::map<std::string, Type>& types,
                                           const Profile& profile) {
-  const std::set<std::string> defined = defined_values(program);
+  std::map<std::string, bool> has_order;  // of definitions
+  for (const Definition& d : program.definitions) has_order[d.value] = !d.order.empty();
   std::set<std::string> out = read_interleaved(program, types, profile);
   for (const Definition& d : program.definitions) {
     if (!transforms_windows(d)) continue;
     for (Expr p : parameters_of(d.expression)) {
-      if (defined.count(p->name) != 0 && is_image_rank(p->type) && reads_windows_of(d.expression, p))
-        out.insert(p->name);
+      const auto defined = has_order.find(p->name);
+      if (defined == has_order.end() || !is_image_rank(p->type)) continue;
+      // Dimension 1 of rows that a view rearranges into an image does not hold its channels.
+      if (defined->second || keeps_dimension(d.expression, p->name, 1)) out.insert(p->name);
     }
   }
   return out;

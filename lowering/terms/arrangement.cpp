@@ -214,6 +214,21 @@ Expr padded_array(Expr e) {
 
 }  // namespace
 
+bool keeps_dimension(Expr term, const std::string& name, size_t dimension) {
+  const auto path = moved_array(term, name);
+  if (!path) return true;
+  Expr moved = at(term, *path);
+  while (const Expr array = padded_array(moved)) moved = array;
+  const Expr array = parameters_of(moved)[0];
+  const auto found = arranged(
+      moved, [&](Expr e) { return e == array; }, plain(shape_of(array->type)));
+  const auto is_whole = [&](const Dimension& runs) {
+    const Dimension own = merged(runs);
+    return own.size() == 1 && own[0].dimension == dimension && own[0].extent == shape_of(array->type)[dimension];
+  };
+  return !found || std::any_of(found->begin(), found->end(), is_whole);
+}
+
 bool rows_are_strided(Expr term) {
   while (const Expr array = padded_array(term)) term = array;
   while (const Expr array = mapped_elements(term)) term = array;

@@ -26,6 +26,10 @@ bool rows_are_strided(Expr term);
 /// The dimension of such a term along which elements are contiguous in memory; empty if there is none.
 std::optional<size_t> dimension_in_lines(Expr term);
 
+/// False if the largest part of the term that only moves the named array divides this dimension or joins it with
+/// another, as views do that rearrange rows of tokens into an image.
+bool keeps_dimension(Expr term, const std::string& name, size_t dimension);
+
 struct TransposedOperand {
   Path place;
   const char* rule;  ///< materialises the operand in the order of its columns
