@@ -149,20 +149,20 @@ class Coster {
   void add_node(size_t site) {
     const bool by_time = objective_ == Objective::time;
     StudySite& studied = sensitivity_.studied[site];
-    studied.time = uniform_[0].seconds(site);
+    studied.time = uniform_[0].site_seconds[site];
     const bool is_product = studied.site.kind == SiteKind::product;
     ChoiceNode node;
     node.options.push_back(
-        {by_time ? studied.time : (is_product ? studied.bytes : 0), 0, !sensitivity_.may_stay[site]});
+        {by_time ? uniform_[0].seconds(site) : (is_product ? studied.bytes : 0), 0, !sensitivity_.may_stay[site]});
     for (size_t index : out_.rules[site]) {
       const SiteRule& rule = sensitivity_.rules[index];
       Candidate& found = *candidate(site, rule.rule);
       const bool known = uniform(rule.rule) != nullptr;
-      if (known) found.time = seconds(rule.rule, site);
+      if (known) found.time = uniform(rule.rule)->site_seconds[site];
       const double error = std::isnan(found.error_alone) ? found.predicted_error : found.error_alone;
       // A format that saves no bytes in the file is not an option of its own.
       const double bytes = is_product ? found.bytes : 1e-3;
-      const double cost = by_time ? (known ? found.time : 0) : bytes;
+      const double cost = by_time ? (known ? seconds(rule.rule, site) : 0) : bytes;
       const bool usable = std::isfinite(error) && (known || !by_time);
       node.options.push_back({cost, usable ? error : 0, !usable});
     }

@@ -31,7 +31,7 @@ struct UniformBaseline {
   std::unique_ptr<RunnableModel> runnable;
   std::vector<double> site_seconds;  ///< seconds of the kernels of each site, and then of all other kernels
   /// Models are timed one after the other on a machine whose speed varies: the model's time in interleaved runs over
-  /// the sum of `site_seconds`, once it is known.
+  /// the sum of `site_seconds`, once it is known. Costs are scaled by it; a study states its sites' times as measured.
   double change = 1;
 
   double seconds(size_t site) const { return site_seconds[site] * change; }
