@@ -229,8 +229,7 @@ Rows gradients() {
   return {
       row("grad", "--of", "NAME",
           "the loss, a value of one element, or sum(NAME) for the sum of the elements of NAME, or the value that "
-          "--loss "
-          "judges (default: the only output)",
+          "--loss judges (default: the only output)",
           AT(loss_value)),
       row("grad", "--loss", "LOSS", "add a loss of that value: " + list_of_losses(), AT(loss)),
       row("grad", "--wrt", "NAME,...",
@@ -263,8 +262,7 @@ Rows extents() {
           .only_for(of_models),
       row(stateful, "--state", "INPUT=OUTPUT",
           "keep this output and read it as this input in the next run: a state of the bundle, with reset, save and "
-          "load; "
-          "auto for all pairs with usual names, such as past_key and present_key, and one type",
+          "load; auto for all pairs with usual names, such as past_key and present_key, and one type",
           AT(model.states), sizes)
           .only_for(of_models)
           .excluding("--budget"),
@@ -590,6 +588,12 @@ Rows queues() {
 
 Rows experts() {
   return {
+      row("compile explain grad inspect", "--memory", "MIB",
+          "limit of memory between layers, in MiB: values whose second computation costs least for the memory that it "
+          "frees are computed again before late reads",
+          AT(model.memory), expert)
+          .allowing("0..1e9")
+          .only_for(of_models),
       row(models, "--pass convolution", "FORM",
           "the form of convolutions; winograd rounds differently for f32 windows of 3x3 and 5x5 at stride 1, keeps "
           "every bit for 3x3 in bytes, and has up to 4 times the weights; auto: winograd where it saves work (not "
@@ -605,12 +609,6 @@ Rows experts() {
           .allowing("auto|none|launch")
           .only_for(of_models)
           .formerly("--fuse"),
-      row("compile explain grad inspect", "--memory", "MIB",
-          "limit of memory between layers, in MiB: values whose second computation costs least for the memory that it "
-          "frees are computed again before late reads",
-          AT(model.memory), expert)
-          .allowing("0..1e9")
-          .only_for(of_models),
       row(models, "--pass layouts", "FORM",
           "the order of dimensions of values between kernels; cost: on CPUs the orders of least estimated cost over "
           "the whole program (explain --choices prints them); rule: images in NHWC, other values as in ONNX",

@@ -22,7 +22,7 @@ CLASSES = (
 BY_NAME = {"tune": "bool | float", "preferences": "FileName | Sequence[str]", "rule": "str | Sequence[str]",
            "bound": "Mapping[str, int]", "pass_": "Mapping[str, str]"}
 BY_ARGUMENT = {
-    "": "bool", "N": "int", "SECONDS": "float", "GIB": "float", "MIB": "float", "NUMBER": "str | float",
+    "": "bool", "N": "int", "STEP": "int", "SECONDS": "float", "GIB": "float", "MIB": "float", "NUMBER": "str | float",
     "NUMBER,...": "float | Sequence[float]", "N|WxH": "int | str", "NAME=N": "Mapping[str, int | Sequence[int]]",
     "NAME=VALUE": "Mapping[str, Any]", "INPUT=VALUE": "Mapping[str, Any]", "INPUT=OUTPUT": "str | Mapping[str, str]", "LAYER=FILE": "Mapping[str, FileName]", "FILE": "FileName",
     "FILE|NAME": "FileName", "FILE|shipped": "FileName", "DIR": "FileName", "DATA": "Data", "DEVICE": "str | int",

@@ -14,7 +14,7 @@ class ModelOptions(TypedDict, total=False):
     """`hoist inspect --help` explains each."""
 
     dim: Mapping[str, int | Sequence[int]]
-    training: str
+    training: int
     value: Mapping[str, Any]
     state: str | Mapping[str, str]
     initial: Mapping[str, Any]
@@ -24,7 +24,6 @@ class ModelOptions(TypedDict, total=False):
     device: str | int
     tuning: FileName
     strict: bool
-    pass_: Mapping[str, str]
     memory: float
     pass_: Mapping[str, str]
     rules: FileName
@@ -38,7 +37,7 @@ class CompileOptions(TypedDict, total=False):
     programs: bool
     report: FileName
     dim: Mapping[str, int | Sequence[int]]
-    training: str
+    training: int
     value: Mapping[str, Any]
     state: str | Mapping[str, str]
     initial: Mapping[str, Any]
@@ -72,7 +71,6 @@ class CompileOptions(TypedDict, total=False):
     queue_authority: FileName
     queue_certificate: FileName
     queue_key: FileName
-    pass_: Mapping[str, str]
     memory: float
     pass_: Mapping[str, str]
     rules: FileName
@@ -187,7 +185,7 @@ class GradientOptions(TypedDict, total=False):
     force: bool
     loss: str
     dim: Mapping[str, int | Sequence[int]]
-    training: str
+    training: int
     value: Mapping[str, Any]
     bound: Mapping[str, int]
     target: str | Sequence[str]
@@ -195,7 +193,6 @@ class GradientOptions(TypedDict, total=False):
     device: str | int
     no_check: bool
     strict: bool
-    pass_: Mapping[str, str]
     memory: float
     pass_: Mapping[str, str]
 

@@ -401,12 +401,7 @@ class Bundle:
         """Copies one input in, as run() does, for many runs. It never changes the specialisation: the shape must be that of
         the one in use."""
         with self._lock:
-            port = self._port("input", name)
-            array = self._array(port, value)
-            if array.shape != port.array.shape:
-                raise ArgumentError(Status.BAD_SIZE, f"input {name} has the shape {list(port.array.shape)}, not "
-                                                     f"{list(array.shape)}")
-            self._set(port, array)
+            self._set(*self._exact("input", name, value))
 
     def set_pixels(self, name: str, pixels: Any, *, blue_first: bool = False) -> None:
         """Sets an input to images: resized, cropped and scaled as the bundle states, equal to `hoist run` bit for bit.
@@ -469,11 +464,7 @@ class Bundle:
     def set_state(self, name: str, value: Any) -> None:
         """Sets a state, which has its shape and type."""
         with self._lock:
-            port = self._port("state", name)
-            array = self._array(port, value)
-            if array.shape != port.array.shape:
-                raise ArgumentError(Status.BAD_SIZE, f"state {name} has the shape {list(port.array.shape)}, not "
-                                                     f"{list(array.shape)}")
+            port, array = self._exact("state", name, value)
             held = port.element.packed(array)
             self._call("hoist_set_state", port.index, _address(held), held.nbytes)
 
@@ -550,7 +541,8 @@ class Bundle:
         return _Choice(self._library, self._opened())
 
     def _ports(self, kind: str) -> dict[str, _Port]:
-        """The inputs or outputs of the specialisation in use by name, in order. Each specialisation is described once."""
+        """The inputs, outputs or states of the specialisation in use, by name, in order; each specialisation is described
+        once."""
         handle = self._opened()
         key = kind, self._library.hoist_specialisation_in_use(handle.pointer) if self._has_sizes else 0
         if key not in self._described:
@@ -593,6 +585,15 @@ class Bundle:
         except (TypeError, ValueError, OverflowError, BufferError) as problem:
             start = "" if str(problem).startswith("input ") else f"{port.kind} {port.array.name}: "
             raise ArgumentError(Status.BAD_ARGUMENT, start + str(problem)) from None
+
+    def _exact(self, kind: str, name: str, value: Any) -> tuple[_Port, NDArray[Any]]:
+        """The port of this name and an array of its shape."""
+        port = self._port(kind, name)
+        array = self._array(port, value)
+        if array.shape != port.array.shape:
+            raise ArgumentError(Status.BAD_SIZE, f"{kind} {name} has the shape {list(port.array.shape)}, not "
+                                                 f"{list(array.shape)}")
+        return port, array
 
     def _set(self, port: _Port, array: NDArray[Any]) -> None:
         if not port.element.is_string:
