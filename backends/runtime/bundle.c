@@ -48,7 +48,7 @@ HOIST_INTERNAL hoist_status hoist_open_parts(hoist_bundle* b, const hoist_option
   hoist_status status = hoist_open_strings(b);
   if (!status) status = hoist_open_controls(b);
   if (!status) status = b->engine->open(b, options);
-  if (!status) status = hoist_open_states(b);
+  if (!status) status = hoist_reset_states(b);
   b->is_open = status == HOIST_OK;
   return status;
 }

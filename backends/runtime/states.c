@@ -50,8 +50,6 @@ hoist_status hoist_reset_states(hoist_bundle* b) {
   return status;
 }
 
-HOIST_INTERNAL hoist_status hoist_open_states(hoist_bundle* b) { return hoist_reset_states(b); }
-
 /* True if the run writes the array for this state alone. */
 static int is_for_state_alone(const hoist_plan* plan, uint32_t array) {
   size_t uses = 0;

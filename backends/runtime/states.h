@@ -1,4 +1,4 @@
-/* Values that live between runs. Internal to the runtime: opening, runs and the self-check. */
+/* Values that live between runs. Internal to the runtime: runs and the self-check. */
 #ifndef HOIST_STATES_H
 #define HOIST_STATES_H
 
@@ -8,8 +8,6 @@
 extern "C" {
 #endif
 
-/* Sets every state to its initial value; the engine is open. */
-HOIST_INTERNAL hoist_status hoist_open_states(hoist_bundle* bundle);
 /* After a run with all steps: every state has the value that the run wrote. */
 HOIST_INTERNAL hoist_status hoist_advance_states(hoist_bundle* bundle);
 /* The part of the self-check that runs a sequence twice: each state has the value that the run before wrote, and a

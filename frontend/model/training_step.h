@@ -1,5 +1,5 @@
 // Training steps of a model file (TrainingInfoProto): the graph of a step is the inference graph followed by the step's
-// algorithm. A program has no state: initialisers that the step updates become inputs, whose next values are outputs.
+// algorithm. Initialisers that the step updates become inputs, whose next values are outputs.
 #pragma once
 
 #include <onnx/onnx_pb.h>

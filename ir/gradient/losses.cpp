@@ -97,9 +97,8 @@ class LossBuilder {
   // The name of the logarithms of the softmax of the value.
   std::string logarithms(int64_t axis) {
     std::string logits = value_;
-    const auto made = std::find_if(program_.definitions.begin(), program_.definitions.end(),
-                                   [&](const Definition& d) { return d.value == value_; });
-    const bool is_call = made != program_.definitions.end() && made->expression->pattern == Pattern::operator_call &&
+    const Definition* made = find_definition(program_, value_);
+    const bool is_call = made != nullptr && made->expression->pattern == Pattern::operator_call &&
                          made->expression->children.size() == 1;
     if (is_call && made->expression->children[0]->pattern == Pattern::parameter) {
       const Expr operand = made->expression->children[0], own = without_operator_calls(made->expression);

@@ -198,18 +198,11 @@ class StateMaker {
     const auto behind = program_.inputs.begin() + static_cast<std::ptrdiff_t>(input_count(program_));
     std::rotate(input, input + 1, behind);
     // The outputs of states follow the model's.
-    const size_t own = outputs_behind_model();
+    const size_t own = model_output_count(program_) + state_outputs(program_).size();
     std::vector<std::string> more = {state.next};
     if (!state.initial.empty()) more.push_back(state.initial);
     program_.outputs.insert(program_.outputs.begin() + static_cast<std::ptrdiff_t>(own), more.begin(), more.end());
     program_.states.push_back(std::move(state));
-  }
-
-  // The number of outputs of the model and of the states that are there.
-  size_t outputs_behind_model() const {
-    std::set<std::string> counts;
-    for (const DynamicExtent& extent : program_.extents) counts.insert(extent.count);
-    return output_count(program_) - counts.size();
   }
 
   Program program_;

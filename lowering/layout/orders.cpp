@@ -406,12 +406,8 @@ Orders costs_of_orders(const Program& program, const Profile& profile,
 
 Result<Nothing> copy_in_order(Program& program, const std::string& reader, const std::string& operand,
                               const DimensionOrder& order) {
-  const auto own = [&] {
-    return std::find_if(program.definitions.begin(), program.definitions.end(),
-                        [&](const Definition& d) { return d.value == reader; });
-  };
-  const auto found = own();
-  HOIST_CHECK(found != program.definitions.end(), "a step of a value that is not defined");
+  const Definition* found = find_definition(program, reader);
+  HOIST_CHECK(found != nullptr, "a step of a value that is not defined");
   const std::vector<Expr> operands = parameters_of(found->expression);
   const auto read = std::find_if(operands.begin(), operands.end(), [&](Expr p) { return p->name == operand; });
   if (read == operands.end()) return Diagnostic{"", "the definition does not read " + operand, ""};
@@ -423,17 +419,18 @@ Result<Nothing> copy_in_order(Program& program, const std::string& reader, const
   const auto is_copy = [&](const Definition& d) {
     return d.expression == *read && d.order == order && !is_output(program, d.value);
   };
-  auto copy = std::find_if(program.definitions.begin(), found, is_copy);
-  if (copy == found) {
+  const auto place = program.definitions.begin() + (found - program.definitions.data());
+  auto copy = std::find_if(program.definitions.begin(), place, is_copy);
+  if (copy == place) {
     Definition added;
     added.value = ValueNames(program).make(operand + ".copy");
     added.layers = {added.value};
     added.expression = *read;
     added.order = order;
-    copy = program.definitions.insert(found, std::move(added));
+    copy = program.definitions.insert(place, std::move(added));
   }
   const Expr renamed = parameter(copy->value, type);
-  Definition& changed = *own();  // an insertion moves definitions
+  Definition& changed = *find_definition(program, reader);  // an insertion moves definitions
   changed.expression = substitute_parameters(changed.expression, {{operand, renamed}});
   program.steps.push_back(std::move(step));
   return Nothing{};

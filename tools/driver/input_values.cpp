@@ -1,5 +1,7 @@
 #include "tools/driver/input_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -35,7 +37,7 @@ bool flatten(const Json& literal, const std::vector<int64_t>& shape, size_t axis
 
 Result<InputValue> parse_input_value(const std::string& text, const std::string& option) {
   constexpr size_t most_axes = 32;
-  const std::string example = "for example --value axes=[0,1], --value k=3 or --value shape=shape.npy";
+  const std::string example = fmt::format("for example {0} axes=[0,1], {0} k=3 or {0} shape=shape.npy", option);
   const size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
     return Diagnostic{option + " " + text, "is not NAME=VALUE", example};
