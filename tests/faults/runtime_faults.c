@@ -1,7 +1,7 @@
 /* runtime_faults FOLDER CACHE [all]: opens the bundle in FOLDER, runs and verifies it repeatedly, each time with
  * another failing call. After every fault, either the status reports it with a message or every result is right;
  * nothing stays allocated, open or alive on the device; the cache of compiled kernels in CACHE holds only whole
- * entries; and without a fault everything works again. Prints the number of failed calls and the problems; the exit
+ * files; and without a fault everything works again. Prints the number of failed calls and the problems; the exit
  * code is 1 if there were any. */
 #include <dirent.h>
 #include <stdio.h>
@@ -27,6 +27,7 @@ typedef struct outcome {
 static unsigned char expected_bytes[most_bytes], found_bytes[most_bytes];
 static double step_seconds[1024];
 static long complaints, struck_calls, refused, absorbed;
+static int whole_files; /* in the cache folder after a use without faults */
 
 static void note_finding(void* user, const hoist_finding* finding) {
   if (!finding->passed) ++*(int*)user;
@@ -74,8 +75,33 @@ static hoist_status read_outputs(hoist_bundle* b, outcome* out) {
   return status;
 }
 
+/* Saves the states of `b`, opens a session of it, loads them there and runs it. */
+static void use_session(hoist_bundle* b, const char* states, outcome* out) {
+  hoist_bundle* session = NULL;
+  out->stage = "hoist_save_states";
+  out->status = hoist_save_states(b, states);
+  if (out->status) {
+    snprintf(out->message, sizeof out->message, "%s", hoist_error_message(b));
+    return;
+  }
+  out->stage = "hoist_open_session";
+  out->status = hoist_open_session(b, 0, &session);
+  if (!out->status) {
+    out->stage = "hoist_load_states";
+    out->status = hoist_load_states(session, states);
+  }
+  if (!out->status) {
+    out->stage = "a session's run";
+    out->status = set_inputs(session, 0);
+    if (!out->status) out->status = hoist_run(session);
+    if (!out->status) out->status = read_outputs(session, out);
+  }
+  if (out->status) snprintf(out->message, sizeof out->message, "%s", hoist_error_message(session));
+  hoist_close(session);
+}
+
 /* All uses of a bundle: compiles it and caches the result, runs, measures and verifies it; then, with a second
- * handle in the first one's context, runs the cached kernels. */
+ * handle in the first one's context, runs the cached kernels; then, if it has states, a session of it. */
 static void use_bundle(const char* folder, const hoist_options* options, outcome* out) {
   hoist_bundle *b = NULL, *first = NULL;
   hoist_options sharing = *options;
@@ -116,6 +142,11 @@ static void use_bundle(const char* folder, const hoist_options* options, outcome
     if (round) hoist_close(first);
     first = b;
   }
+  if (!out->status && hoist_state_count(first) > 0) {
+    char states[4096];
+    snprintf(states, sizeof states, "%s/states.bin", options->cache_folder);
+    use_session(first, states, out);
+  }
   hoist_close(first);
   if (!out->status) {
     out->stage = "hoist_verify_files";
@@ -123,7 +154,7 @@ static void use_bundle(const char* folder, const hoist_options* options, outcome
   }
 }
 
-/* Files of the cache folder: whole entries end in ".bin". */
+/* Files of the cache folder, which holds the saved states too: whole ones end in ".bin". */
 static int count_files(const char* folder, int whole) {
   int count = 0;
   DIR* open = opendir(folder);
@@ -199,7 +230,8 @@ static int try_fault(const char* folder, const hoist_options* options, const fau
   outcome after = {.outputs = found_bytes, .stage = ""};
   use_bundle(folder, options, &after);
   if (after.status || !is_right(&after, expected)) complain(f, function, &after, "a run without faults fails after it");
-  if (count_files(options->cache_folder, 1) != 1) complain(f, function, &after, "the cache has no entry after it");
+  if (count_files(options->cache_folder, 1) != whole_files)
+    complain(f, function, &after, "the cache has no entry after it");
   return 1;
 }
 
@@ -215,11 +247,13 @@ int main(int count, char** words) {
                                        {.threads = 1, .separate_buffers = 255, .cache_folder = words[2]}};
   for (size_t o = 0; o < sizeof all_options / sizeof *all_options; ++o) {
     outcome expected = {.outputs = expected_bytes, .stage = ""};
+    remove_files(words[2]);
     use_bundle(words[1], &all_options[o], &expected);
     if (expected.status || expected.failed_findings) {
       printf("failed without a fault in %s: %s\n", expected.stage, expected.message);
       return 1;
     }
+    whole_files = count_files(words[2], 1);
     for (size_t w = 0; w < sizeof ways / sizeof *ways; ++w) {
       fault f = {ways[w].kind, ways[w].lasting, 1};
       const int leaves_files = f.kind == FAULT_FILE || f.kind == FAULT_DISK;

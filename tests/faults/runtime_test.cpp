@@ -52,7 +52,7 @@ TEST(RuntimeFaults, EveryCallThatFailsHasACleanEnd) { expect_clean_ends(small_pl
 TEST(RuntimeFaults, EveryCallThatFailsOnADeviceWithMemoryOfItsOwnHasACleanEnd) {
   TestFolder folder;
   std::vector<Plan> plans = {small_plan()};
-  if (std::getenv("HOIST_FAULTS") != nullptr) plans.insert(plans.end(), {controlled_plan(), text_plan()});
+  if (std::getenv("HOIST_FAULTS") != nullptr) plans.insert(plans.end(), {controlled_plan(), text_plan(), sums_plan()});
   for (const Plan& plan : plans) {
     const Ended ended = run(std::string("HOIST_MEMORY_OF_ITS_OWN=1 '" HOIST_RUNTIME_FAULTS "' ") +
                                 written(plan, folder) + " '" + (folder / "cache").string() + "'",
@@ -68,6 +68,8 @@ TEST(RuntimeFaults, EveryCallThatFailsInAStepOnTheHostHasACleanEnd) { expect_cle
 TEST(RuntimeFaults, EveryCallThatFailsInALoopOrABranchHasACleanEnd) { expect_clean_ends(controlled_plan()); }
 
 TEST(RuntimeFaults, EveryCallThatFailsInALaunchOfSeveralStepsHasACleanEnd) { expect_clean_ends(joined_plan()); }
+
+TEST(RuntimeFaults, EveryCallThatFailsBesideStatesHasACleanEnd) { expect_clean_ends(sums_plan()); }
 
 TEST(RuntimeThreads, ComputeWhatOneComputes) {
   TestFolder folder;

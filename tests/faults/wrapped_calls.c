@@ -183,6 +183,8 @@ WRAP_AS(rename, int, (const char* from, const char* to)) {
   return file_fails("rename", EACCES) ? -1 : __real_rename(from, to);
 }
 
+WRAP_AS(fsync, int, (int file)) { return file_fails("fsync", EIO) ? -1 : __real_fsync(file); }
+
 /* Calls that only the program makes. */
 
 WRAP_AS(mkdtemp, char*, (char* path)) { return file_fails("mkdtemp", EACCES) ? NULL : __real_mkdtemp(path); }
@@ -352,6 +354,7 @@ WRAP_CREATION(clCreateSubBuffer, cl_mem,
 WRAP_RETAIN(clRetainContext, cl_context)
 WRAP_RETAIN(clRetainDevice, cl_device_id)
 WRAP_RETAIN(clRetainMemObject, cl_mem)
+WRAP_RETAIN(clRetainProgram, cl_program)
 WRAP_RELEASE(clReleaseCommandQueue, cl_command_queue)
 WRAP_RELEASE(clReleaseContext, cl_context)
 WRAP_RELEASE(clReleaseDevice, cl_device_id)

@@ -210,9 +210,11 @@ HOIST_INTERNAL hoist_status hoist_opencl_make_program(hoist_bundle* b, const hoi
   const char* cache = options->no_cache ? NULL : options->cache_folder;
   if (!cache && !options->no_cache) cache = default_cache(path, sizeof path);
   if (b->shares_with) {
-    b->opencl->program = b->shares_with->opencl->program;
+    const cl_program program = b->shares_with->opencl->program;
     snprintf(b->cache_entry.outcome, sizeof b->cache_entry.outcome, "shared with another session");
-    return hoist_cl_check(&b->error, clRetainProgram(b->opencl->program), "clRetainProgram");
+    const cl_int code = clRetainProgram(program);
+    if (!code) b->opencl->program = program;
+    return hoist_cl_check(&b->error, code, "clRetainProgram");
   }
   if (options->progress) options->progress(options->user, 0, b->plan.kernel_count + 1, "");
   uint64_t hash = 0;
