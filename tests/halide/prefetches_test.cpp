@@ -99,6 +99,22 @@ TEST(Prefetches, NotOfRowsWithOthersBetween) {
   EXPECT_THAT(emitted(term, native("x86-64-v4", {"w"})).schedule, Not(HasSubstr("x is prefetched")));
 }
 
+// A window along time: each of its taps reads the rows of another image.
+TEST(Prefetches, OfRowsInEveryPlane) {
+  const auto windows = [](int rows) {
+    return parsed("%w : [4][3][128][32]f32 |> map group(1) (\\panel. %x : [3][" + std::to_string(rows) +
+                  "][128]f32\n"
+                  "  |> transpose (1 0 2) |> split 7 |> map group(0) (map unroll (\\row. transpose (2 0 1) panel\n"
+                  "  |> split 16 |> map unroll (map vec (\\column. zip(row, column) |> fold (\\s (a, b).\n"
+                  "  zip(a, b) |> fold (\\t (c, d). fma(c, d, t)) s) 0f32)))))");
+  };
+  EXPECT_THAT(emitted(windows(140), native("x86-64-v4", {"w"})).schedule, HasSubstr("x is prefetched\n"));
+  EXPECT_THAT(emitted(windows(14), native("x86-64-v4", {"w"})).schedule, Not(HasSubstr("x is prefetched")));
+  EmitOptions opencl;
+  opencl.cold = {"w"};
+  EXPECT_EQ(testing::check(windows(140), opencl), "");  // and native code
+}
+
 TEST(Prefetches, EachTargetHasItsInstruction) {
   const Expr term = products_of_panels(4, 2, 512);
   for (const char* target : {"x86-64-v3", "x86-64-v4", "aarch64"}) {

@@ -230,13 +230,19 @@ std::optional<Rows> rows_of(const Read& read, const std::vector<LoopAround>& loo
   const int64_t tile = row * static_cast<int64_t>(places->size());
   if (tile * read.bytes < least_tile_bytes) return std::nullopt;
   size_t i = along.around;
-  while (i > 0 && distance_along(begin, loops[i - 1].name) == 0) --i;
+  // Taps of a window read other rows, if their rows do not overlap: planes of a video, for example.
+  const auto is_outside = [&](const LoopAround& loop) {
+    const auto distance = distance_along(begin, loop.name);
+    return distance && (*distance == 0 || std::abs(*distance) > tile);
+  };
+  while (i > 0 && is_outside(loops[i - 1])) --i;
   if (i == 0 || distance_along(begin, loops[i - 1].name) != tile) return std::nullopt;
   Rows out;
   out.next = along.begin + static_cast<int>(tile);
   out.steps = along.steps;
   out.step_elements = tile / along.steps.steps;
-  out.elements = tile * loops[i - 1].extent;
+  out.elements = tile;
+  for (; i > 0 && distance_along(begin, loops[i - 1].name) == out.elements; --i) out.elements *= loops[i - 1].extent;
   return out;
 }
 
