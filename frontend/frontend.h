@@ -75,6 +75,9 @@ struct ReadOptions {
   /// operator of the standard passes and only the model's own functions are replaced.
   std::function<bool(const std::string& domain, const std::string& operation)> has_operator;
 
+  /// False: Program::hash leaves out external data, whose large tensors are read only by passes that need their values.
+  bool hashes_weights = true;
+
   /// Limits for untrusted models: bytes of the model file (protobuf itself ends at 2 GiB), bytes of one tensor,
   /// messages and strings in the file, layers after functions are inlined.
   int64_t maximum_file_bytes = (int64_t{1} << 31) - 1;

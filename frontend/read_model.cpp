@@ -39,7 +39,7 @@ class Reader {
       : path_(std::move(path)),
         options_(options),
         inputs_(options, data, layout),
-        external_(path_.parent_path(), hash_) {}
+        external_(path_.parent_path(), options.hashes_weights ? &hash_ : nullptr) {}
 
   /// All steps but the last.
   Result<Nothing> check() {

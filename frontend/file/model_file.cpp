@@ -1,6 +1,7 @@
 #include "frontend/file/model_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -14,6 +15,9 @@ namespace hoist {
 namespace {
 
 namespace files = std::filesystem;
+
+// A mapping costs a few microseconds, and a process has at most 65,530 of them.
+constexpr size_t least_mapped_bytes = 1 << 20;
 
 bool is_inside(const files::path& folder, const files::path& file) {
   const auto [at_folder, at_file] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
@@ -60,6 +64,15 @@ std::optional<size_t> OpenedFile::read(void* into, size_t size, int64_t offset) 
   return done;
 }
 
+std::shared_ptr<std::byte> OpenedFile::map(size_t size, int64_t offset) const {
+  const auto before = static_cast<size_t>(offset % sysconf(_SC_PAGESIZE));
+  const size_t mapped = size + before;
+  void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, number_,
+                     static_cast<off_t>(offset) - static_cast<off_t>(before));
+  if (start == MAP_FAILED) return nullptr;
+  return {static_cast<std::byte*>(start) + before, [start, mapped](std::byte*) { munmap(start, mapped); }};
+}
+
 ModelHash::ModelHash() : state_(XXH3_createState()) {
   HOIST_CHECK(state_ && XXH3_64bits_reset(state_.get()) == XXH_OK, "no memory for a hash");
 }
@@ -70,8 +83,8 @@ uint64_t ModelHash::digest() const { return XXH3_64bits_digest(state_.get()); }
 
 void ModelHash::Release::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
-Result<std::unique_ptr<std::byte[]>> ExternalData::read(const ExternalPlace& place, int64_t bytes,
-                                                        const std::string& owner) const {
+Result<std::shared_ptr<std::byte>> ExternalData::read(const ExternalPlace& place, int64_t bytes,
+                                                      const std::string& owner) const {
   const std::string quoted = "'" + place.location + "'";
   const auto outside = [&] {
     return Diagnostic{owner, "its external data file " + quoted + " lies outside the model's folder",
@@ -118,11 +131,14 @@ Result<std::unique_ptr<std::byte[]>> ExternalData::read(const ExternalPlace& pla
                       "the file may be truncated"};
   }
   const auto size = static_cast<size_t>(bytes);
-  auto out = std::make_unique_for_overwrite<std::byte[]>(size);
-  if (file.read(out.get(), size, place.offset) != size) {
-    return Diagnostic{owner, "its external data file " + quoted + " cannot be read", ""};
+  std::shared_ptr<std::byte> out = size >= least_mapped_bytes ? file.map(size, place.offset) : nullptr;
+  if (out == nullptr) {  // small, or of a file system that maps no files
+    const std::shared_ptr<std::byte[]> own = std::make_shared_for_overwrite<std::byte[]>(size);
+    out = {own, own.get()};
+    if (file.read(out.get(), size, place.offset) != size)
+      return Diagnostic{owner, "its external data file " + quoted + " cannot be read", ""};
   }
-  hash_->add(out.get(), size);
+  if (hash_ != nullptr) hash_->add(out.get(), size);
   return out;
 }
 

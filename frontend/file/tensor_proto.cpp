@@ -95,7 +95,7 @@ Result<Tensor> tensor_from_proto(onnx::TensorProto proto, const std::string& own
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     if (external == nullptr) return Diagnostic{owner, "has external data, which have no place here", ""};
     HOIST_TRY(const ExternalPlace place, external_place(proto, owner));
-    HOIST_TRY(std::unique_ptr<std::byte[]> bytes, external->read(place, *size, owner));
+    HOIST_TRY(std::shared_ptr<std::byte> bytes, external->read(place, *size, owner));
     return Tensor(*scalar, std::move(shape), std::move(bytes));
   }
   if (proto.has_raw_data() && !(proto.raw_data().empty() && *size != 0)) {

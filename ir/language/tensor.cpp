@@ -263,6 +263,11 @@ std::shared_ptr<std::byte> cleared(size_t bytes) {
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
 
+std::shared_ptr<std::byte> owned(std::unique_ptr<std::byte[]> bytes) {
+  const std::shared_ptr<std::byte[]> owner = std::move(bytes);
+  return {owner, owner.get()};
+}
+
 }  // namespace
 
 Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape)
@@ -281,10 +286,13 @@ Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape, std::string bytes)
 }
 
 Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape, std::unique_ptr<std::byte[]> bytes)
-    : scalar_(scalar), shape_(std::move(shape)), byte_count_(static_cast<size_t>(byte_size(scalar, shape_))) {
-  const std::shared_ptr<std::byte[]> owner = std::move(bytes);
-  bytes_ = {owner, owner.get()};
-}
+    : Tensor(scalar, std::move(shape), owned(std::move(bytes))) {}
+
+Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape, std::shared_ptr<std::byte> bytes)
+    : scalar_(scalar),
+      shape_(std::move(shape)),
+      bytes_(std::move(bytes)),
+      byte_count_(static_cast<size_t>(byte_size(scalar, shape_))) {}
 
 template <class Container>
 void Tensor::take(Container bytes) {

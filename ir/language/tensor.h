@@ -21,8 +21,9 @@ class Tensor {
   /// Takes ownership of bytes in ONNX's raw-data layout; their count must be byte_size(scalar, shape).
   Tensor(Scalar scalar, std::vector<int64_t> shape, std::vector<std::byte> bytes);
   Tensor(Scalar scalar, std::vector<int64_t> shape, std::string bytes);
-  /// As above; the buffer must have exactly that many bytes.
+  /// As above; the buffer must have exactly that many bytes, writable ones, and no other writer.
   Tensor(Scalar scalar, std::vector<int64_t> shape, std::unique_ptr<std::byte[]> bytes);
+  Tensor(Scalar scalar, std::vector<int64_t> shape, std::shared_ptr<std::byte> bytes);
 
   Scalar scalar() const { return scalar_; }
   const std::vector<int64_t>& shape() const { return shape_; }

@@ -62,6 +62,7 @@ struct LowerOptions {
   std::vector<ScheduleScript> steps;             ///< the user's own steps for kernels, instead of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
   int64_t memory = 0;            ///< limit of bytes between layers, beyond which values are computed again; 0: none
+  bool packs_weights = true;     ///< false: no values of weights and no derivation, for a plan that is not written
   bool separate_arrays = false;  ///< no reuse of memory in the arena, so that a simulated device detects every overrun
 };
 

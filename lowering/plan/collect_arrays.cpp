@@ -57,14 +57,21 @@ Result<Nothing> check_storage(const Program& program) {
   return Nothing{};
 }
 
-// Constants as packed, consecutive arrays.
-Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array) {
+// Constants as packed, consecutive arrays. Stored as they are in the model, they share its bytes.
+Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array, bool with_values) {
   int64_t bytes = 0;
   for (PlanArray& array : model.arrays) {
     if (array.place != Place::weights) continue;
     const Storage& s = *by_array.at(array.name);
-    HOIST_TRY(array.constant,
-              evaluate(pack(s, parameter("w", s.logical)), {{"w", model.program.constants.at(array.name)}}));
+    const Tensor& constant = model.program.constants.at(array.name);
+    const Expr own = parameter("w", s.logical), packed = pack(s, own);
+    if (packed == own) {
+      array.constant = constant;
+    } else if (with_values) {
+      HOIST_TRY(array.constant, evaluate(packed, {{"w", constant}}));
+    } else {
+      array.constant = Tensor(array.scalar, shape_of(packed->type));
+    }
     array.offset = bytes;
     bytes += (static_cast<int64_t>(array.constant.bytes().size()) + 63) / 64 * 64;
   }
@@ -73,7 +80,7 @@ Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array
 
 }  // namespace
 
-Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions&) {
+Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions& options) {
   const Program& program = model.program;
   HOIST_TRY_VOID(check_storage(program));
   StorageByArray by_array;
@@ -121,7 +128,7 @@ Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions&) {
       return add(array, is_constant(array) ? Place::weights : Place::arena);
     }));
   }
-  return pack_weights(model, by_array);
+  return pack_weights(model, by_array, options.packs_weights);
 }
 
 }  // namespace hoist

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "tests/frontend/model_builder.h"
 
@@ -17,16 +18,18 @@ class ExternalDataTest : public testing::Test {
     onnx::ModelProto model = convolution_model();
     onnx::TensorProto& weights = *model.mutable_graph()->mutable_initializer(0);
     weights.clear_float_data();
-    weights.set_data_location(onnx::TensorProto::EXTERNAL);
-    const auto add = [&](const std::string& key, const std::string& value) {
-      weights.add_external_data()->set_key(key);
-      weights.mutable_external_data(weights.external_data_size() - 1)->set_value(value);
-    };
-    if (!location.empty()) add("location", location);
-    if (!offset.empty()) add("offset", offset);
-    if (!length.empty()) add("length", length);
+    place(weights, {{"location", location}, {"offset", offset}, {"length", length}});
     files::create_directories(folder_.path() / "model" / "data");
     return read_graph(folder_.write("model/m.onnx", model.SerializeAsString()));
+  }
+  static void place(onnx::TensorProto& tensor, const std::vector<std::pair<std::string, std::string>>& entries) {
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] : entries) {
+      if (value.empty()) continue;
+      onnx::StringStringEntryProto& entry = *tensor.add_external_data();
+      entry.set_key(key);
+      entry.set_value(value);
+    }
   }
   std::string told(const std::string& location, const std::string& offset = "", const std::string& length = "") {
     return messages(read_with(location, offset, length));
@@ -94,6 +97,37 @@ TEST_F(ExternalDataTest, NothingOutsideTheFolderIsRead) {
   folder_.write("model2/w.bin", floats(200, 1));
   files::create_symlink("../model2/w.bin", folder_.path() / "model" / "neighbour.bin");
   EXPECT_THAT(told("neighbour.bin"), HasSubstr(refused));
+}
+
+// A sparse file of 4 GiB, at an offset that begins no page.
+TEST_F(ExternalDataTest, LargeTensorsAreReadOnFirstUse) {
+  constexpr int64_t rows = int64_t{1} << 20, bytes = rows * 4096, offset = 64;
+  const auto file = folder_.write("w.bin", std::string(offset, 'x') + floats(1, 3));
+  files::resize_file(file, static_cast<uintmax_t>(offset + bytes));
+  onnx::ModelProto model = empty_model();
+  onnx::TensorProto& table = *model.mutable_graph()->add_initializer();
+  table.set_name("table");
+  table.set_data_type(onnx::TensorProto::FLOAT);
+  for (const int64_t extent : {rows, int64_t{1024}}) table.add_dims(extent);
+  place(table, {{"location", "w.bin"}, {"offset", std::to_string(offset)}});
+  add_input(model, "index", {"2"}, onnx::TensorProto::INT64);
+  *model.mutable_graph()->add_node() = make_node("Gather", {"table", "index"}, {"y"});
+  add_output(model, "y", {"2", "1024"});
+
+  rusage before = {}, after = {};
+  getrusage(RUSAGE_SELF, &before);
+  ReadOptions options;
+  options.hashes_weights = false;
+  auto read = read_model(folder_.write("m.onnx", model.SerializeAsString()), options);
+  ASSERT_TRUE(read.ok()) << messages(read);
+  Tensor& found = read->constants.at("table");
+  EXPECT_EQ(found.float_at(0), 3);
+  EXPECT_EQ(found.float_at(rows * 1024 - 1), 0);
+  found.set_float(1, 5);  // changes no file
+  EXPECT_EQ(found.float_at(1), 5);
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200'000) << "in kB";
+  EXPECT_EQ(read_model(folder_.path() / "m.onnx", options)->constants.at("table").float_at(1), 0);
 }
 
 }  // namespace

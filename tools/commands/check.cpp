@@ -38,6 +38,7 @@ Result<ModelSummary> compiles(Program program, const ModelOptions& given) {
   const Profile profile = chosen.ok() ? *chosen : Profile();
   CompileOptions options = compile_options(given);
   options.check_positions = 0;
+  options.lower.packs_weights = false;
   HOIST_TRY(LoweredModel lowered, lower_model(std::move(program), options.lower, profile));
   ModelSummary out = summary_of(lowered);
   HOIST_TRY_VOID(make_plan(std::move(lowered), options, profile));
@@ -47,6 +48,7 @@ Result<ModelSummary> compiles(Program program, const ModelOptions& given) {
 Result<CheckAnswer> answer(const Options& options) {
   HOIST_TRY_VOID(refuse_bundle(options.subject));
   HOIST_TRY(ReadOptions reading, with_kind(ErrorKind::usage, read_options(options.model)));
+  reading.hashes_weights = false;
   CheckAnswer out;
   HOIST_TRY(out.operators, list_operators(options.subject, reading));
   auto program = read_model(options.subject, reading);

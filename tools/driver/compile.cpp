@@ -345,7 +345,7 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   }
   plan.layers = lowered.layers;
   plan.rounding = lowered.program.rounding;
-  plan.derivation = print_derivation(lowered.derivation);
+  if (options.lower.packs_weights) plan.derivation = print_derivation(lowered.derivation);  // has hashes of weights
   plan.input_domains = input_domains(lowered.program);
   if (options.check_positions > 0 && options.check_model) HOIST_TRY_VOID(add_model_check(plan));
   spdlog::info("{} kernels, {} steps, {:.1f} s", plan.kernels.size(), plan.steps.size(), stopwatch.seconds());
