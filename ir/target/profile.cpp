@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string_view>
@@ -47,6 +48,23 @@ constexpr IntegerKey<LoadCosts> load_keys[] = {
     {"distant_lane_load", &LoadCosts::distant_lane, 1, 1024, true},
     {"distant_value_load", &LoadCosts::distant_value, 1, 1024, true},
 };
+constexpr int64_t fastest = 1'000'000'000'000'000;  // 10^21 a second, by far more than any device
+constexpr IntegerKey<Rates> rate_keys[] = {
+    {"rate_threads", &Rates::threads, 1, 1 << 20},
+    {"rate_multiply_adds", &Rates::multiply_adds, 1, fastest},
+    {"rate_byte_products", &Rates::byte_products, 1, fastest},
+    {"rate_comparisons", &Rates::comparisons, 1, fastest},
+    {"rate_divisions", &Rates::divisions, 1, fastest},
+    {"rate_transcendentals", &Rates::transcendentals, 1, fastest},
+    {"rate_integers", &Rates::integers, 1, fastest},
+    {"rate_conversions", &Rates::conversions, 1, fastest},
+    {"rate_first_cache", &Rates::first_cache, 1, fastest},
+    {"rate_second_caches", &Rates::second_caches, 1, fastest},
+    {"rate_memory", &Rates::memory, 1, fastest},
+    {"rate_step", &Rates::step, 1, 1'000'000'000},
+    {"rate_barrier", &Rates::barrier, 0, 1'000'000'000},
+};
+constexpr std::string_view rate_target = "rate_target";
 // Keys of older files: accepted and ignored.
 constexpr std::string_view former_keys[] = {"hiding_subgroups", "barrier_cycles", "preferred_group",
                                             "preferred_group_width"};
@@ -67,7 +85,7 @@ std::optional<std::string> set_integer(Of& of, const IntegerKey<Of> (&keys)[coun
                                        const std::string& value) {
   for (const IntegerKey<Of>& k : keys) {
     if (key != k.name) continue;
-    bool digits = !value.empty() && value.size() < 16 && value.find_first_not_of("0123456789") == std::string::npos;
+    bool digits = !value.empty() && value.size() <= 16 && value.find_first_not_of("0123456789") == std::string::npos;
     int64_t n = digits ? std::stoll(value) : -1;
     if (n < k.low || n > k.high) return fmt::format("{} is a number from {} to {}, not {}", key, k.low, k.high, value);
     if (key == "vector_width" && (n & (n - 1)) != 0) return fmt::format("vector_width is 1, 2, 4, 8 or 16, not {}", n);
@@ -90,19 +108,43 @@ std::string set(Profile& profile, const std::string& key, const std::string& val
   if (auto problem = set_integer(profile, integer_keys, key, value)) return *problem;
   if (auto problem = set_integer(profile.costs, cost_keys, key, value)) return *problem;
   if (auto problem = set_integer(profile.loads, load_keys, key, value)) return *problem;
+  if (auto problem = set_integer(profile.rates, rate_keys, key, value)) return *problem;
+  if (key == rate_target) {
+    profile.rates.target = value;
+    return {};
+  }
   for (const FlagKey& k : flag_keys) {
     if (key != k.name) continue;
     profile.*k.field = value == "yes";
     return value == "yes" || value == "no" ? "" : key + " is yes or no, not " + value;
   }
   if (std::find(std::begin(former_keys), std::end(former_keys), key) != std::end(former_keys)) return {};
-  std::vector<std::string> names = {"name", "kind"};
+  std::vector<std::string> names = {"name", "kind", std::string(rate_target)};
   for (const auto& k : integer_keys) names.emplace_back(k.name);
   for (const auto& k : cost_keys) names.emplace_back(k.name);
   for (const auto& k : load_keys) names.emplace_back(k.name);
+  for (const auto& k : rate_keys) names.emplace_back(k.name);
   for (const FlagKey& k : flag_keys) names.emplace_back(k.name);
   std::string close = near_miss(key, names);
   return "unknown key " + key + (close.empty() ? "" : ", did you mean " + close);
+}
+
+// Refuses rates that are incomplete, and memory that is faster than a cache. `places`: the line of each key.
+Diagnostics wrong_rates(const Rates& rates, const std::map<std::string, std::string>& places) {
+  constexpr char hint[] = "hoist devices --profile measures them";
+  std::string stated, missing;
+  for (const auto& k : rate_keys) (places.contains(k.name) ? stated : missing) = k.name;
+  if (stated.empty() && places.contains(std::string(rate_target))) stated = rate_target;
+  if (stated.empty()) return {};
+  if (!missing.empty())
+    return {{places.at(stated), fmt::format("{} needs all rates, and {} is missing", stated, missing), hint}};
+  const auto slower = [&](const char* far, int64_t far_rate, const char* near, int64_t near_rate) -> Diagnostics {
+    if (far_rate <= near_rate) return {};
+    return {{places.at(far), fmt::format("{} = {} exceeds {} = {}", far, far_rate, near, near_rate), hint}};
+  };
+  Diagnostics out = slower("rate_memory", rates.memory, "rate_second_caches", rates.second_caches);
+  if (out.empty()) out = slower("rate_second_caches", rates.second_caches, "rate_first_cache", rates.first_cache);
+  return out;
 }
 
 }  // namespace
@@ -110,6 +152,7 @@ std::string set(Profile& profile, const std::string& key, const std::string& val
 Result<Profile> parse_profile(const std::string& text, const std::string& where) {
   Profile profile;
   Diagnostics problems;
+  std::map<std::string, std::string> places;
   std::istringstream lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
@@ -121,16 +164,19 @@ Result<Profile> parse_profile(const std::string& text, const std::string& where)
       problems.push_back({place, "expected key = value, found " + line, ""});
       continue;
     }
-    std::string problem = set(profile, trimmed(line.substr(0, equals)), trimmed(line.substr(equals + 1)));
+    const std::string key = trimmed(line.substr(0, equals));
+    std::string problem = set(profile, key, trimmed(line.substr(equals + 1)));
+    places[key] = place;
     if (!problem.empty()) problems.push_back({place, problem, "hoist devices --profile writes a file to start with"});
   }
   if (profile.gpu && (profile.matrix_tile > 0 || profile.pair_products > 0))
     problems.push_back({where, "matrix_tile and pair_products are keys of CPUs", "remove them, or state kind = cpu"});
+  if (problems.empty()) problems = wrong_rates(profile.rates, places);
   if (!problems.empty()) return problems;
   return profile;
 }
 
-std::string print(const Profile& profile) {
+std::string print_without_rates(const Profile& profile) {
   std::string out = fmt::format("name = {}\nkind = {}\n", profile.name, profile.gpu ? "gpu" : "cpu");
   for (const auto& k : integer_keys) {
     if (!k.rare || profile.*k.field != Profile().*k.field) out += fmt::format("{} = {}\n", k.name, profile.*k.field);
@@ -147,10 +193,18 @@ std::string print(const Profile& profile) {
   return out;
 }
 
+std::string print(const Profile& profile) {
+  std::string out = print_without_rates(profile);
+  if (!profile.rates.known()) return out;
+  if (!profile.rates.target.empty()) out += fmt::format("{} = {}\n", rate_target, profile.rates.target);
+  for (const auto& k : rate_keys) out += fmt::format("{} = {}\n", k.name, profile.rates.*k.field);
+  return out;
+}
+
 bool same_device(const Profile& a, Profile b) {
   b.costs = a.costs;
   b.loads = a.loads;
-  return print(a) == print(b);
+  return print_without_rates(a) == print_without_rates(b);
 }
 
 }  // namespace hoist

@@ -32,6 +32,28 @@ struct LoadCosts {
   int64_t distant_value = 2;  ///< a value for all lanes, from another line in each step of a sum
 };
 
+/// Measured rates of a device, from which lowering/cost/predicted_time.h predicts times. No choice depends on them, so
+/// a description with rates and the same without give the same kernels. All rates are stated, or none.
+struct Rates {
+  /// The native target whose code was measured (backends/halide/native/native_target.h); "" for OpenCL.
+  std::string target;
+  int64_t threads = 0;          ///< compute units that the measured kernels share; 0: nothing was measured
+  int64_t multiply_adds = 0;    ///< f32 multiply-adds of contractions, in millions per second, as the next six
+  int64_t byte_products = 0;    ///< products of 8-bit integers in contractions
+  int64_t comparisons = 0;      ///< minima, maxima and selections of f32
+  int64_t divisions = 0;        ///< of f32
+  int64_t transcendentals = 0;  ///< exponentials of f32
+  int64_t integers = 0;         ///< additions and multiplications of i32
+  int64_t conversions = 0;      ///< between f32 and i32
+  int64_t first_cache = 0;      ///< megabytes per second, read and written, of arrays in the first cache of each core
+  int64_t second_caches = 0;    ///< the same in the second caches of all cores
+  int64_t memory = 0;           ///< the same in memory
+  int64_t step = 0;             ///< nanoseconds of a step of a run that computes next to nothing
+  int64_t barrier = 0;          ///< additional nanoseconds of a step that all threads share
+
+  bool known() const { return threads > 0; }
+};
+
 struct Profile {
   std::string name = "generic CPU";
   bool gpu = false;               ///< from the row `kind = cpu | gpu`: strategies map loops differently to the two
@@ -58,11 +80,14 @@ struct Profile {
       0;  ///< overhead of a kernel launch in nanoseconds; 0: unknown, some microseconds with OpenCL drivers
   WorkGroupCosts costs;  ///< keys of GPUs: printed for GPUs only
   LoadCosts loads;       ///< keys of CPUs: printed if they are not the default
+  Rates rates;           ///< printed if they are known
 };
 
 Result<Profile> parse_profile(const std::string& text, const std::string& where);
 std::string print(const Profile& profile);
-/// True if all keys but the costs of work-groups and loads are equal.
+/// The same without rates: the keys on which kernels depend, by which measurements of kernels are stored.
+std::string print_without_rates(const Profile& profile);
+/// True if all keys but rates and the costs of work-groups and loads are equal.
 bool same_device(const Profile& a, Profile b);
 
 }  // namespace hoist
