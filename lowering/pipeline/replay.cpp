@@ -12,6 +12,7 @@
 #include "ir/text/text.h"
 #include "lowering/graph/steps.h"
 #include "lowering/passes/rows.h"
+#include "lowering/pipeline/passes.h"
 #include "lowering/rules/program_rules.h"
 
 namespace hoist {
