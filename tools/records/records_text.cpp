@@ -37,6 +37,12 @@ std::optional<RecordedChoice> parse_choice(const std::string& line) {
   return out;
 }
 
+bool is_text(const std::string& file) {
+  std::string heading(records_heading.size(), ' ');
+  return std::ifstream(file).read(heading.data(), static_cast<std::streamsize>(heading.size())) &&
+         heading == records_heading;
+}
+
 }  // namespace
 
 std::string records_text(std::vector<DeviceRecords> records) {
@@ -95,9 +101,7 @@ Result<std::vector<RecordedChoice>> read_choices(const std::string& file, const 
     HOIST_TRY(const std::vector<DeviceRecords> records, parse_records(shipped_records, "the records of hoist"));
     return of_device(records);
   }
-  std::string heading(records_heading.size(), ' ');
-  if (std::ifstream(file).read(heading.data(), static_cast<std::streamsize>(heading.size())) &&
-      heading == records_heading) {
+  if (is_text(file)) {
     constexpr size_t most_bytes = size_t{64} << 20;
     HOIST_TRY(const std::string text, read_file(file, most_bytes));
     HOIST_TRY(const std::vector<DeviceRecords> records, parse_records(text, file));
@@ -105,6 +109,12 @@ Result<std::vector<RecordedChoice>> read_choices(const std::string& file, const 
   }
   HOIST_TRY(const TuningDatabase database, TuningDatabase::open_to_read(file));
   return database.choices(device);
+}
+
+Result<KernelTimes> read_times(const std::string& file, const TunedDevice& device) {
+  if (is_shipped(file) || is_text(file)) return KernelTimes();
+  HOIST_TRY(const TuningDatabase database, TuningDatabase::open_to_read(file));
+  return database.times(device);
 }
 
 }  // namespace hoist::tuning

@@ -31,4 +31,7 @@ bool is_shipped(const std::string& file);
 /// file has that name.
 Result<std::vector<RecordedChoice>> read_choices(const std::string& file, const TunedDevice& device);
 
+/// The times of kernels on a device in a database; empty for a text of records, which has none.
+Result<KernelTimes> read_times(const std::string& file, const TunedDevice& device);
+
 }  // namespace hoist::tuning

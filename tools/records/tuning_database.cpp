@@ -14,7 +14,7 @@
 namespace hoist::tuning {
 namespace {
 
-constexpr int schema_version = 1;
+constexpr int schema_version = 2;
 constexpr int application = 0x686f6973;  // "hois", in SQLite's header
 
 constexpr char schema[] = R"(
@@ -26,6 +26,10 @@ constexpr char schema[] = R"(
     task INTEGER NOT NULL REFERENCES tasks (id), knobs TEXT NOT NULL, ratio REAL,
     PRIMARY KEY (task, knobs)) WITHOUT ROWID;
   CREATE TABLE choices (task INTEGER PRIMARY KEY REFERENCES tasks (id), knobs TEXT NOT NULL, ratio REAL NOT NULL);
+)";
+// Added by version 2.
+constexpr char times_schema[] = R"(
+  CREATE TABLE times (task INTEGER PRIMARY KEY REFERENCES tasks (id), seconds REAL NOT NULL);
 )";
 
 const Diagnostic no_database = {"", "is not a database of measured kernels", "hoist tune makes one"};
@@ -146,33 +150,41 @@ Result<std::vector<std::string>> schema_of(sqlite3* database) {
   }
 }
 
-Result<Nothing> expect_schema(sqlite3* database) {
+Result<Nothing> expect_schema(sqlite3* database, int64_t version) {
   sqlite3* made = nullptr;
   const int code = sqlite3_open_v2(":memory:", &made, SQLITE_OPEN_READWRITE, nullptr);
   const std::unique_ptr<sqlite3, decltype(&sqlite3_close)> empty(made, sqlite3_close);
   if (code != SQLITE_OK) return Diagnostic{"", "there is no memory for it", ""};
   HOIST_TRY_VOID(execute(empty.get(), schema));
+  if (version >= 2) HOIST_TRY_VOID(execute(empty.get(), times_schema));
   HOIST_TRY(const std::vector<std::string> expected, schema_of(empty.get()));
   HOIST_TRY(const std::vector<std::string> found, schema_of(database));
   if (found == expected) return Nothing{};
   return Diagnostic{"", "has other tables than a database of measured kernels", "tune again, into another file"};
 }
 
-// Makes the tables in a file without them.
+// Makes the tables in a file without them. A file of an earlier version gets its missing table if it may be written.
 Result<Nothing> prepare(sqlite3* database, bool may_make) {
   HOIST_TRY(const int64_t kind, pragma(database, "application_id"));
   HOIST_TRY(const int64_t version, pragma(database, "user_version"));
   HOIST_TRY(const int64_t pages, pragma(database, "page_count"));
-  if (kind == application && version == schema_version) return expect_schema(database);
+  const bool is_earlier = kind == application && version == 1;
+  if (is_earlier || (kind == application && version == schema_version))
+    HOIST_TRY_VOID(expect_schema(database, version));
+  const auto complete = [&](const std::string& tables) {
+    return in_transaction(database, [&]() -> Result<Nothing> {
+      HOIST_TRY_VOID(execute(database, tables + times_schema));
+      return execute(database,
+                     fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application, schema_version));
+    });
+  };
+  if (is_earlier) return may_make ? complete("") : Result<Nothing>(Nothing{});
+  if (kind == application && version == schema_version) return Nothing{};
   if (kind == application)
     return Diagnostic{"", fmt::format("has version {}, and this hoist reads version {}", version, schema_version),
                       "tune again, into another file"};
   if (pages != 0 || !may_make) return no_database;
-  return in_transaction(database, [&]() -> Result<Nothing> {
-    HOIST_TRY_VOID(execute(database, schema));
-    return execute(database,
-                   fmt::format("PRAGMA application_id = {}; PRAGMA user_version = {}", application, schema_version));
-  });
+  return complete(schema);
 }
 
 // The distance of two size vectors; a factor of two in one size counts 1.
@@ -293,8 +305,37 @@ Result<Nothing> TuningDatabase::choose(const TunedDevice& device, const std::vec
   });
 }
 
+Result<KernelTimes> TuningDatabase::times(const TunedDevice& device) const {
+  KernelTimes out;
+  HOIST_TRY(const int64_t version, pragma(database_.get(), "user_version"));
+  if (version < 2) return out;
+  HOIST_TRY(Query query, Query::make(database_.get(),
+                                     "SELECT structure, numbers, seconds FROM times JOIN tasks ON task = id WHERE "
+                                     "profile = ? AND target = ?"));
+  query.bind(device.profile).bind(device.target);
+  for (;;) {
+    HOIST_TRY(const bool any, query.next());
+    if (!any) return out;
+    auto numbers = parse_numbers(query.text(1));
+    const double seconds = query.real(2);
+    if (numbers && seconds > 0 && std::isfinite(seconds)) out[{query.text(0), std::move(*numbers)}] = seconds;
+  }
+}
+
+Result<Nothing> TuningDatabase::add_times(const TunedDevice& device, const KernelTimes& times) {
+  return in_transaction(database_.get(), [&]() -> Result<Nothing> {
+    for (const auto& [task, seconds] : times) {
+      HOIST_TRY(const int64_t number, task_number(database_.get(), device, task));
+      HOIST_TRY(Query insert,
+                Query::make(database_.get(), "INSERT OR REPLACE INTO times (task, seconds) VALUES (?, ?)"));
+      HOIST_TRY_VOID(insert.bind(number).bind(seconds).next());
+    }
+    return Nothing{};
+  });
+}
+
 TunedDevice tuned_device(const Profile& profile, const std::vector<std::string>& targets) {
-  return {print(profile), targets.empty() ? "" : targets.front()};
+  return {print_without_rates(profile), targets.empty() ? "" : targets.front()};
 }
 
 std::string knobs_text(const KnobValues& knobs) {

@@ -41,6 +41,9 @@ struct RecordedChoice {
   double ratio = 1;  ///< as in Measurement
 };
 
+/// Measured seconds of a step that runs a kernel, by the task of its low-level term.
+using KernelTimes = std::map<TuningTask, double>;
+
 class TuningDatabase {
  public:
   /// Opens a file for writing, or makes it. Errors: not a hoist database, a later version, damaged.
@@ -57,6 +60,11 @@ class TuningDatabase {
   Result<std::vector<RecordedChoice>> choices(const TunedDevice& device) const;
   /// Stores choices, which replace earlier ones for the same terms.
   Result<Nothing> choose(const TunedDevice& device, const std::vector<RecordedChoice>& choices);
+
+  /// The times of kernels on a device; empty for a file of an earlier version.
+  Result<KernelTimes> times(const TunedDevice& device) const;
+  /// Stores times, which replace earlier ones of the same kernels.
+  Result<Nothing> add_times(const TunedDevice& device, const KernelTimes& times);
 
  private:
   struct Close {

@@ -62,6 +62,44 @@ TEST_F(TuningTest, ADatabaseKeepsWhatWasMeasured) {
   EXPECT_FALSE(database->add(this_device, task, measured).ok());  // it is open for reading
 }
 
+TEST_F(TuningTest, ADatabaseKeepsTimesOfKernels) {
+  const TuningTask task = {"aa", {8, -16}}, other = {"bb", {}};
+  {
+    auto database = TuningDatabase::open(in("a.tuning"));
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database->add_times(this_device, {{task, 1e-3}, {other, 2e-6}}).ok());
+    ASSERT_TRUE(database->add_times(this_device, {{task, 3e-3}}).ok());  // replaces
+  }
+  auto database = TuningDatabase::open_to_read(in("a.tuning"));
+  ASSERT_TRUE(database.ok()) << database.errors()[0].text();
+  EXPECT_EQ(*database->times(this_device), (tuning::KernelTimes{{task, 3e-3}, {other, 2e-6}}));
+  EXPECT_TRUE(database->times(other_device)->empty());
+  EXPECT_FALSE(database->add_times(this_device, {{task, 1.0}}).ok());  // it is open for reading
+  EXPECT_EQ(*tuning::read_times(in("a.tuning"), this_device), *database->times(this_device));
+  EXPECT_TRUE(tuning::read_times("shipped", this_device)->empty());
+}
+
+// A file of the version before times is read as it is, and gets the table when it is opened for writing.
+TEST_F(TuningTest, AnEarlierDatabaseGetsTimes) {
+  const TuningTask task = {"aa", {8}};
+  ASSERT_TRUE(TuningDatabase::open(in("a.tuning"))->choose(this_device, {{task, {{"rows", 4}}, 0.5}}).ok());
+  sqlite3* earlier = nullptr;
+  sqlite3_open(in("a.tuning").c_str(), &earlier);
+  ASSERT_EQ(sqlite3_exec(earlier, "DROP TABLE times; PRAGMA user_version = 1", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(earlier);
+  {
+    auto read = TuningDatabase::open_to_read(in("a.tuning"));
+    ASSERT_TRUE(read.ok()) << read.errors()[0].text();
+    EXPECT_EQ(read->choices(this_device)->size(), 1u);
+    EXPECT_TRUE(read->times(this_device)->empty());
+  }
+  auto written = TuningDatabase::open(in("a.tuning"));
+  ASSERT_TRUE(written.ok()) << written.errors()[0].text();
+  ASSERT_TRUE(written->add_times(this_device, {{task, 1e-3}}).ok());
+  EXPECT_EQ(written->times(this_device)->size(), 1u);
+  EXPECT_EQ(written->choices(this_device)->size(), 1u);
+}
+
 TEST_F(TuningTest, OtherFilesAreNoDatabases) {
   std::ofstream(in("text")) << "hello, this is a text that is long enough to be mistaken for something else";
   std::ofstream(in("empty"));
