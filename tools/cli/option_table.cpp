@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "backends/halide/native/native_target.h"
 #include "ir/gradient/losses.h"
@@ -66,6 +67,13 @@ Result<Nothing> set_json(Options& options, const std::string& path) {
 
 Result<Nothing> add_target(Options& options, const std::string& name) {
   if (name == "opencl") return Nothing{};
+  if (!name.starts_with("native") && std::filesystem::exists(name)) {
+    // The target whose rates the description has; without one it describes an OpenCL device.
+    HOIST_TRY(const Profile profile, read_profile(name));
+    options.model.profile = name;
+    return profile.rates.target.empty() ? Result<Nothing>(Nothing{})
+                                        : add_target(options, "native:" + profile.rates.target);
+  }
   HOIST_TRY(const std::string target, resolved_target(name));
   std::vector<std::string>& targets = options.model.targets;
   if (std::find(targets.begin(), targets.end(), target) == targets.end()) targets.push_back(target);
@@ -150,6 +158,8 @@ Rows outputs() {
       row("reduce", "-o,--output", "FILE", "the ONNX file for the part", AT(output), output).required(),
       row("report", "-o,--output", "FILE", "the page (default: the model's name with .html, here)", AT(output), output),
       row("rewrite", "-o,--output", "FILE", "write the result to this file instead of printing it", AT(output), output),
+      row("devices", "-o,--output", "FILE", "write the target description to this file instead of printing it",
+          AT(output), output),
       row("tune", "-o,--output", "FILE",
           "the database of measurements; an existing one grows, and its measurements are reused (default: the model's "
           "name with .tuning)",
@@ -194,8 +204,9 @@ Rows outputs() {
       row("operators", "--page", "", "print the page ir/operators/COVERAGE.md", AT(print_page), output)
           .excluding("--json"),
       row("devices", "--profile", "",
-          "print the target description of the device (default: the first), for compile --profile", AT(print_profile),
-          output)
+          "measure the rates of the device (default: the first; with --target, of native code) and print its target "
+          "description, for compile --target; takes less than a minute",
+          AT(print_profile), output)
           .excluding("--json"),
       row("rules", "--used", "BUNDLE...", "count the uses of each rule in the derivations of these bundles", AT(used),
           output),
@@ -310,13 +321,16 @@ Rows extents() {
 
 Rows devices() {
   return {
-      row(targeted, "--target", "TARGET,...",
+      row(targeted, "--target", "TARGET,...|FILE",
           "opencl (default), or machine code that needs no driver: native for this processor, or " + target_names() +
               "; of several targets the bundle loads the best that the processor has, and kernels are scheduled for "
-              "the first",
+              "the first; or a file that hoist devices --profile has written, with the rates that predict times",
           SET(add_target), device)
           .only_for(of_models)
           .excluding("--device --profile"),
+      row("devices", "--target", "TARGET", "measure native code: native for this processor, or a target that it runs",
+          SET(add_target), device)
+          .excluding("--device"),
       row(models, "--profile", "FILE|NAME",
           "compile for the device that this file describes, or for one that `hoist profiles` lists", AT(model.profile),
           device)
@@ -452,11 +466,19 @@ Rows speeds() {
           "--queue its workers measure",
           AT(tune_seconds), speed)
           .allowing("0..1e7"),
-      row(scripted, "--tuning", "FILE|shipped",
+      row("inspect", "--tuning", "FILE|shipped",
+          "for a model, use the fastest choices that hoist tune has found; for a bundle, predict from the times of "
+          "kernels in the file",
+          AT(model.tuning), speed),
+      row("bisect compile explain reduce", "--tuning", "FILE|shipped",
           "use the fastest choices that hoist tune has found on the device, for the same or similar kernels; shipped: "
           "choices that hoist contains",
           AT(model.tuning), speed)
           .only_for(of_models),
+      row("bench", "--tuning", "FILE",
+          "store the times of the kernels in this database; compile and inspect --tuning FILE predict from them",
+          AT(model.tuning), speed)
+          .excluding("--threads --queue"),
       row("report", "--tuning", "FILE|shipped",
           "show the gain of hoist tune's choices for each kernel, and the gain of rules", AT(model.tuning), speed),
       row("bench", "--seconds", "SECONDS", "the duration of the measurement", AT(seconds), speed)

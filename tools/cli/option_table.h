@@ -88,7 +88,7 @@ const OptionRow* find_option(std::string_view command, std::string_view name);
 /// The switches "--pass NAME" among these rows as one help text, each on a line that begins with `separator`.
 std::string switches_help(const std::vector<const OptionRow*>& switches, const char* separator);
 
-/// Wrong use if a given option needs a subject that the command lacks.
-Result<Nothing> refuse_given(const Options& options, OptionNeeds needs);
+/// Wrong use if a given option of the command needs a subject that is absent.
+Result<Nothing> refuse_given(std::string_view command, const Options& options, OptionNeeds needs);
 
 }  // namespace hoist

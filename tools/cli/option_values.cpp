@@ -127,9 +127,9 @@ std::string switches_help(const std::vector<const OptionRow*>& switches, const c
   return out;
 }
 
-Result<Nothing> refuse_given(const Options& options, OptionNeeds needs) {
+Result<Nothing> refuse_given(std::string_view command, const Options& options, OptionNeeds needs) {
   for (const OptionRow& row : option_rows()) {
-    if (row.subject != needs || !options.is_given(row.key())) continue;
+    if (row.subject != needs || !row.is_of(command) || !options.is_given(row.key())) continue;
     if (needs == OptionNeeds::budget)
       return usage_error(row.key(), "requires --budget", "state the accuracy that may be lost: --budget top1=0.5%");
     return usage_error(row.key(), "applies to models: a bundle stays as it was compiled", "name the ONNX file instead");

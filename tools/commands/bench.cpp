@@ -12,10 +12,13 @@
 #include "tools/base/terminal.h"
 #include "tools/cli/command.h"
 #include "tools/driver/opened_bundle.h"
+#include "tools/inspection/device_rates.h"
+#include "tools/inspection/prediction.h"
 #include "tools/inspection/roofline.h"
 #include "tools/queue/evaluation_jobs.h"
 #include "tools/queue/gather.h"
 #include "tools/queue/packed_folder.h"
+#include "tools/records/tuning_database.h"
 #include "tools/report/kernels.h"
 
 namespace hoist {
@@ -69,7 +72,7 @@ double gigas(double amount, double milliseconds) { return milliseconds > 0 ? amo
 
 // The kernels' times in seconds, and the bound of each kernel if peaks are given.
 void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& steps,
-                    const std::optional<Peaks>& peaks, nlohmann::ordered_json& out,
+                    const std::optional<Peaks>& peaks, const Prediction& predicted, nlohmann::ordered_json& out,
                     std::vector<std::vector<std::string>>& rows) {
   std::vector<TimeSummary> times;
   double total = 0, at_least = 0;
@@ -79,7 +82,7 @@ void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& 
     total += times.back().lower_quartile.value;
   }
   rows.push_back({"kernel", "ms", "GFLOP/s"});
-  if (peaks) rows.back().insert(rows.back().end(), {"share", "GB/s", "bound", "of it"});
+  if (peaks) rows.back().insert(rows.back().end(), {"predicted", "share", "GB/s", "bound", "of it"});
   rows.back().push_back("layers");
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepInfo& step = timed.runner.steps()[i];
@@ -100,7 +103,9 @@ void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& 
       entry["bytes"] = work.bytes;
       entry["bound"] = name_of(roof.bound);
       entry["bound_ms"] = roof.seconds * 1e3;
-      rows.back().insert(rows.back().end(), {fmt::format("{:.0f} %", total > 0 ? 100 * time / total : 0),
+      entry["predicted_ms"] = predicted.steps[i].seconds * 1e3;
+      rows.back().insert(rows.back().end(), {fmt::format("{:.4f}", predicted.steps[i].seconds * 1e3),
+                                             fmt::format("{:.0f} %", total > 0 ? 100 * time / total : 0),
                                              fmt::format("{:.1f}", gigas(static_cast<double>(work.bytes), time)),
                                              std::string(name_of(roof.bound)), fmt::format("{:.0f} %", 100 * share)});
     }
@@ -108,10 +113,22 @@ void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& 
     out["kernels"].push_back(std::move(entry));
   }
   if (!peaks) return;
-  rows.push_back({"all kernels", fmt::format("{:.4f}", total), "", "100 %", "", "",
-                  fmt::format("{:.0f} %", total > 0 ? 100 * at_least / total : 0), ""});
+  rows.push_back({"all kernels", fmt::format("{:.4f}", total), "", fmt::format("{:.4f}", predicted.seconds * 1e3),
+                  "100 %", "", "", fmt::format("{:.0f} %", total > 0 ? 100 * at_least / total : 0), ""});
   out["kernels_ms"] = total;
   out["bound_ms"] = at_least;
+  if (predicted.is_known) out["predicted"] = to_json(predicted);
+}
+
+// Stores the times of the kernels, from which bundles that contain them predict their time.
+Result<Nothing> store_times(const std::string& file, const Timed& timed, const std::vector<std::vector<double>>& steps,
+                            double run) {
+  const Plan& plan = timed.info.plan;
+  HOIST_TRY(const Profile profile, parse_profile(plan.profile, timed.info.plan.model_name));
+  std::vector<double> seconds;
+  for (const std::vector<double>& samples : steps) seconds.push_back(summarise_times(samples).lower_quartile.value);
+  HOIST_TRY(tuning::TuningDatabase database, tuning::TuningDatabase::open(file));
+  return database.add_times(tuning::tuned_device(profile, plan.targets), kernel_times(plan, seconds, run));
 }
 
 std::string peaks_text(const Peaks& peaks) {
@@ -181,16 +198,20 @@ Result<ExitCode> commands::bench(const Options& command) {
   progress.show("timing kernels");
   HOIST_TRY(const auto steps, time_steps(timed.runner, command.seconds * 0.5));
   std::optional<Peaks> peaks;
+  Prediction predicted;
   if (command.roofline || !command.page.empty()) {
     progress.show("measuring the device");
     const std::vector<std::string>& targets = timed.info.plan.targets;
-    HOIST_TRY(const Profile profile, with_kind(ErrorKind::device, profile_of(bundle, timed.info.plan)));
+    HOIST_TRY(Profile profile, with_kind(ErrorKind::device, profile_of(bundle, timed.info.plan)));
     HOIST_TRY(peaks, measure_peaks(command.run, profile, targets));
-    peaks = peaks_along_with(*peaks, timed_kernels(bundle, timed.info.plan, steps));
+    HOIST_TRY(profile.rates, measure_rates(*peaks, command.run, profile, targets));
+    predicted = prediction_of(timed.info.plan, profile);
+    const std::vector<TimedKernel> kernels = timed_kernels(bundle, timed.info.plan, steps, predicted);
+    peaks = peaks_along_with(*peaks, kernels);
+    if (!command.page.empty())
+      HOIST_TRY_VOID(
+          write_file(command.page, kernels_page(bundle.model_name(), bundle.device_name(), kernels, *peaks)));
   }
-  if (!command.page.empty())
-    HOIST_TRY_VOID(write_file(command.page, kernels_page(bundle.model_name(), bundle.device_name(),
-                                                         timed_kernels(bundle, timed.info.plan, steps), *peaks)));
   const TimeSummary whole = summarise_times(timed.runs);
   nlohmann::ordered_json out = {{"lower_quartile_ms", whole.lower_quartile.value},
                                 {"median_ms", whole.median.value},
@@ -203,7 +224,7 @@ Result<ExitCode> commands::bench(const Options& command) {
                                 {"cache", bundle.cache_outcome()},
                                 {"kernels", nlohmann::ordered_json::array()}};
   std::vector<std::vector<std::string>> rows;
-  describe_steps(timed, steps, peaks, out, rows);
+  describe_steps(timed, steps, peaks, predicted, out, rows);
   if (peaks) out["peaks"] = to_json(*peaks);
   std::string compared;
   if (other) {
@@ -214,6 +235,8 @@ Result<ExitCode> commands::bench(const Options& command) {
     compared = fmt::format("{}: lower quartile {:.4f} ms of {} interleaved runs; relative time of this bundle: {:.2f}",
                            command.against, theirs.lower_quartile.value, other->runs.size(), ratio);
   }
+  if (!command.model.tuning.empty())
+    HOIST_TRY_VOID(store_times(command.model.tuning, timed, steps, whole.lower_quartile.value * 1e-3));
   if (!command.json.empty()) {
     HOIST_TRY_VOID(write_json(command.json, out));
   }
@@ -226,6 +249,7 @@ Result<ExitCode> commands::bench(const Options& command) {
       "on {} ({}), {} compute units; runs go from inputs to outputs in host memory, kernels are timed by the device",
       bundle.device_name(), bundle.engine_name(), bundle.threads());
   if (peaks) print_line("{}", peaks_text(*peaks));
+  if (predicted.is_known) print_line("{}", text_of(predicted));
   say(table(rows));
   return ExitCode::done;
 }

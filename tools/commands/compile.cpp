@@ -99,7 +99,7 @@ Result<ExitCode> compile_for_sizes(const Options& command, const std::vector<Siz
 
 Result<ExitCode> compile_alone(const Options& command) {
   const Stopwatch stopwatch;
-  HOIST_TRY_VOID(refuse_given(command, OptionNeeds::budget));
+  HOIST_TRY_VOID(refuse_given("compile", command, OptionNeeds::budget));
   if (command.is_given("--queue") && !command.is_given("--tune"))
     return usage_error("--queue", "requires --budget or --tune", "leave it out");
   HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));

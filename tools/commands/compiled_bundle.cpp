@@ -13,6 +13,7 @@
 #include "tools/driver/opened_bundle.h"
 #include "tools/inspection/layers.h"
 #include "tools/inspection/model_summary.h"
+#include "tools/inspection/prediction.h"
 
 namespace hoist {
 namespace {
@@ -201,11 +202,15 @@ void report_size(const Options& command, const CompiledModel& compiled, double s
   print_summary("{}: {} in {}{}{}, {} of weights, {} between layers, for {}; {:.1f} s", command.output,
                 counted(compiled.program.layers.size(), "layer"), steps, counted(plan.kernels.size(), "kernel"), joined,
                 bytes_text(bytes.weights), bytes_text(bytes.values), compiled.profile.name, seconds);
+  if (const std::string time = text_of(prediction_of(plan, compiled.profile, compiled.times)); !time.empty())
+    print_summary("{}", time);
 }
 
 CompileAnswer answer_of(const Options& command, const CompiledModel& compiled, const SelfCheck& check, double seconds) {
   CompileAnswer out = {{"bundle", command.output}};
   out.update(to_json(summary_of(compiled.plan)));
+  if (const Prediction time = prediction_of(compiled.plan, compiled.profile, compiled.times); time.is_known)
+    out["predicted"] = to_json(time);
   out["profile"] = compiled.profile.name;
   out["targets"] = compiled.plan.targets;
   out["seconds"] = seconds;

@@ -115,7 +115,7 @@ Result<ExitCode> explain_bundle(const Options& command) {
                        "hoist explain MODEL.onnx --choices, with the options of the bundle");
   HOIST_TRY(const Sizes sizes, parse_sizes(command.model.dimensions));
   HOIST_TRY(BundleInfo info, bundle_info(command.subject, sizes));
-  HOIST_TRY_VOID(refuse_given(command, OptionNeeds::model));
+  HOIST_TRY_VOID(refuse_given("explain", command, OptionNeeds::model));
   HOIST_TRY(const Derived from, derived(info.plan));
   if (command.layer.empty())
     return list_layers(command, from.derivation, info.plan.layers, info.plan.steps, names_of(info.plan.kernels));

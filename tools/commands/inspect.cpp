@@ -13,7 +13,9 @@
 #include "tools/inspection/layer_stages.h"
 #include "tools/inspection/layers.h"
 #include "tools/inspection/model_summary.h"
+#include "tools/inspection/prediction.h"
 #include "tools/inspection/show_passes.h"
+#include "tools/records/records_text.h"
 
 namespace hoist {
 namespace {
@@ -30,11 +32,12 @@ Result<ExitCode> show_layer(const Options& command, const LayerStages& shown) {
 
 StageOptions stage_options(const Options& command) { return {command.stages, command.types}; }
 
-// A summary of the model in one sentence, and each of its layers.
-Result<ExitCode> show_whole(const Options& command, const ModelSummary& summary, const std::vector<PlanLayer>& layers,
-                            const std::vector<PlanStep>& steps, const std::vector<std::string>& kernels,
-                            const std::vector<Sizes>& specialisations) {
+// A summary of the model in one sentence, its predicted time, and each of its layers.
+Result<ExitCode> show_whole(const Options& command, const ModelSummary& summary, const Prediction& time,
+                            const std::vector<PlanLayer>& layers, const std::vector<PlanStep>& steps,
+                            const std::vector<std::string>& kernels, const std::vector<Sizes>& specialisations) {
   print_line("{}", sentence_of(summary));
+  if (time.is_known) print_line("{}", text_of(time));
   if (!specialisations.empty()) {
     std::string there;
     for (const Sizes& sizes : specialisations) there += (there.empty() ? "" : "; ") + sizes_text(sizes);
@@ -44,6 +47,7 @@ Result<ExitCode> show_whole(const Options& command, const ModelSummary& summary,
   print_line("");
   say(layer_table(layers, steps, kernels));
   nlohmann::ordered_json answer = to_json(summary);
+  if (time.is_known) answer["predicted"] = to_json(time);
   for (const Sizes& sizes : specialisations) answer["specialisations"].push_back(sizes_json(sizes));
   answer["layers"] = layers_json(layers, steps, kernels);
   return done(answer_json(command.json, answer));
@@ -76,7 +80,8 @@ Result<ExitCode> inspect_model(const Options& command) {
   HOIST_TRY(OpenedModel model, open_model(command.subject, command.model));
   const LoweredModel& lowered = model.lowered;
   if (command.layer.empty())
-    return show_whole(command, summary_of(lowered), lowered.layers, lowered.steps, names_of(lowered.kernels), {});
+    return show_whole(command, summary_of(lowered), prediction_of(lowered, model.profile, model.times), lowered.layers,
+                      lowered.steps, names_of(lowered.kernels), {});
   HOIST_TRY(const LayerStages shown, stages_of(model, command.layer, stage_options(command)));
   return show_layer(command, shown);
 }
@@ -84,14 +89,20 @@ Result<ExitCode> inspect_model(const Options& command) {
 Result<ExitCode> inspect_bundle(const Options& command) {
   HOIST_TRY(const Sizes sizes, parse_sizes(command.model.dimensions));
   HOIST_TRY(BundleInfo info, bundle_info(command.subject, sizes));
-  HOIST_TRY_VOID(refuse_given(command, OptionNeeds::model));
+  HOIST_TRY_VOID(refuse_given("inspect", command, OptionNeeds::model));
   const Plan& plan = info.plan;
   if (!command.layer.empty()) {
     HOIST_TRY(const LayerStages shown, stages_of(plan, command.layer, stage_options(command)));
     return show_layer(command, shown);
   }
   HOIST_TRY_VOID(refuse_stages_of_models(stage_options(command)));
-  return show_whole(command, summary_of(plan), plan.layers, plan.steps, names_of(plan.kernels), info.sizes);
+  HOIST_TRY(const Profile profile, parse_profile(plan.profile, command.subject));
+  tuning::KernelTimes times;
+  if (!command.model.tuning.empty()) {
+    HOIST_TRY(times, tuning::read_times(command.model.tuning, tuning::tuned_device(profile, plan.targets)));
+  }
+  return show_whole(command, summary_of(plan), prediction_of(plan, profile, times), plan.layers, plan.steps,
+                    names_of(plan.kernels), info.sizes);
 }
 
 }  // namespace

@@ -15,26 +15,50 @@
 #include "neural_rules/functions/functions.h"
 #include "neural_rules/functions/sums.h"
 #include "neural_rules/neural_rules.h"
+#include "tools/base/files.h"
 #include "tools/base/json_answer.h"
 #include "tools/base/terminal.h"
 #include "tools/cli/command.h"
 #include "tools/driver/coverage.h"
+#include "tools/driver/model.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/inspection/derivation.h"
+#include "tools/inspection/device_rates.h"
 
 namespace hoist {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The description of an OpenCL device or of native code, with its measured rates.
+Result<ExitCode> measure_device(const Options& command) {
+  HOIST_TRY_VOID(refuse_unwritable(command.output));
+  ModelOptions described = command.model;
+  described.device = command.run.device;
+  HOIST_TRY(Profile profile, choose_profile(described));
+  constexpr double duration = 8;  // long enough for a moment without other work on the machine
+  Progress progress;
+  progress.show("measuring the device");
+  const std::vector<std::string>& targets = command.model.targets;
+  HOIST_TRY(const Peaks peaks, measure_peaks(command.run, profile, targets, duration));
+  HOIST_TRY(profile.rates, measure_rates(peaks, command.run, profile, targets, duration));
+  progress.show("");
+  if (command.output.empty()) {
+    say(print(profile));
+  } else {
+    HOIST_TRY_VOID(write_file(command.output, print(profile)));
+    print_line("{}: rates of {} with {}; compile --target {} predicts times", command.output, profile.name,
+               counted(static_cast<size_t>(profile.rates.threads), "thread"), command.output);
+  }
+  return ExitCode::done;
+}
+
 }  // namespace
 
 Result<ExitCode> commands::devices(const Options& command) {
-  if (command.print_profile) {
-    HOIST_TRY(Device device, with_kind(ErrorKind::device, find_device(command.run.device)));
-    say(print(profile_of(device)));
-    return ExitCode::done;
-  }
+  if (command.print_profile) return measure_device(command);
+  if (!command.output.empty() || !command.model.targets.empty())
+    return usage_error("--output and --target", "apply to --profile", "add --profile, or leave them out");
   std::vector<Device> all;
   if (command.run.device.empty()) {
     HOIST_TRY(all, with_kind(ErrorKind::device, list_devices()));

@@ -30,7 +30,9 @@ Result<std::string> resolved_target(const std::string& word) {
   for (const NativeTarget& target : native_targets()) {
     if (native_device({target.name}).ok()) found = target.name;
   }
-  if (word != "native") return Diagnostic{"--target " + word, "is not opencl, native or native:NAME", ""};
+  if (word != "native")
+    return Diagnostic{"--target " + word, "is not opencl, native, native:NAME or a file",
+                      "hoist devices --profile --output FILE writes one"};
   if (found.empty()) return Diagnostic{"--target native", "no target is for this processor", ""};
   return found;
 }
@@ -42,9 +44,11 @@ Result<Nothing> read_tuning(ModelOptions& options) {
   HOIST_TRY(const Profile profile, choose_profile(options));
   HOIST_TRY(std::vector<tuning::RecordedChoice> choices,
             tuning::read_choices(options.tuning, tuning::tuned_device(profile, options.targets)));
-  if (choices.empty() && options.with_notes)
-    print_message("note", options.tuning + " has no choices for " + profile.name + ": estimates choose");
+  const bool is_without_choices = choices.empty();
   options.records = tuning::records_of(std::move(choices));
+  HOIST_TRY(options.times, tuning::read_times(options.tuning, tuning::tuned_device(profile, options.targets)));
+  if (is_without_choices && options.times.empty() && options.with_notes)
+    print_message("note", options.tuning + " has no choices for " + profile.name + ": estimates choose");
   return Nothing{};
 }
 
@@ -133,13 +137,25 @@ Result<Nothing> refuse_bundle(const std::filesystem::path& model) {
   return Diagnostic{model.string(), "is a bundle, and a model is needed", "name the ONNX file that it comes from"};
 }
 
+Result<Profile> read_profile(const std::string& file) {
+  HOIST_TRY(const std::string text, read_file(file, size_t{1} << 20));
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    return Diagnostic{file, "is empty", "hoist devices --profile writes a file to start with"};
+  return parse_profile(text, file);
+}
+
 Result<Profile> choose_profile(const ModelOptions& options) {
   if (!options.targets.empty()) {
     if (options.fusion == "launch")
       return usage_error("--pass fusion=launch", "needs work-groups that share memory, which native code does not have",
                          "leave it out, or compile for OpenCL");
     HOIST_TRY(const NativeTarget* target, with_kind(ErrorKind::usage, native_target(options.targets.front())));
-    return profile_of(*target);
+    if (options.profile.empty()) return profile_of(*target);
+    HOIST_TRY(Profile profile, read_profile(options.profile));
+    if (same_device(profile, profile_of(*target))) return profile;
+    return Diagnostic{options.profile,
+                      fmt::format("differs from the description of {} in more than rates and loads", target->name),
+                      "a native target determines its description: hoist devices --profile --target writes it"};
   }
   if (!options.profile.empty()) {
     // A file is preferred to a starter description of the same name.
@@ -158,11 +174,10 @@ Result<Profile> choose_profile(const ModelOptions& options) {
                             ? "did you mean " + *part + "?"
                             : did_you_mean(options.profile, names, "hoist profiles lists the descriptions")};
     }
-    HOIST_TRY(std::string text, read_file(options.profile, size_t{1} << 20));
-    if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-      return Diagnostic{options.profile, "is empty", "hoist devices --profile writes a file to start with"};
-    HOIST_TRY(Profile profile, parse_profile(text, options.profile));
-    return profile;
+    HOIST_TRY(Profile profile, read_profile(options.profile));
+    if (profile.rates.target.empty()) return profile;
+    return Diagnostic{options.profile, "describes native code for " + profile.rates.target,
+                      "give it to --target instead of --profile"};
   }
   HOIST_TRY(Device device, with_kind(ErrorKind::device, find_device(options.device)));
   return profile_of(device);
@@ -210,7 +225,8 @@ Result<OpenedModel> open_model(Program program, ModelOptions options) {
   for (const std::string& note : lowered.notes) {
     if (options.with_notes) print_message("note", note);
   }
-  return OpenedModel{std::move(program), std::move(profile), std::move(lowered), options.targets};
+  return OpenedModel{std::move(program), std::move(profile), std::move(lowered), std::move(options.targets),
+                     std::move(options.times)};
 }
 
 Result<Program> read_program_and_prepare(const std::filesystem::path& path, const ModelOptions& options) {
@@ -256,8 +272,8 @@ Result<CompiledModel> compile_model(OpenedModel model, const ModelOptions& optio
   CompileOptions compile = compile_options(options);
   compile.progress = kernel_progress(progress, model.program.name);
   HOIST_TRY(Plan plan, make_plan(std::move(model.lowered), compile, model.profile));
-  return CompiledModel{std::move(model.program), std::move(model.profile), std::move(plan), std::move(groups),
-                       options.user_rules};
+  return CompiledModel{std::move(model.program), std::move(model.profile), std::move(plan),
+                       std::move(groups),        options.user_rules,       std::move(model.times)};
 }
 
 }  // namespace hoist

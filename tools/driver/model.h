@@ -14,6 +14,7 @@
 #include "lowering/loops/unroll.h"
 #include "tools/base/terminal.h"
 #include "tools/driver/compile.h"
+#include "tools/records/tuning_database.h"
 
 namespace hoist {
 
@@ -26,8 +27,8 @@ struct ModelOptions {
   DataBounds bounds = {};
   int64_t training_step = 0;  ///< as in ReadOptions
   int64_t unrolled_steps = most_unrolled_steps;
-  std::string device;                ///< an index, a name or a part of a name; "" is the first device
-  std::string profile;               ///< a file; excludes `device`
+  std::string device;   ///< an index, a name or a part of a name; "" is the first device
+  std::string profile;  ///< a file; excludes `device`; with `targets`, the description of the first of them
   std::vector<std::string> targets;  ///< named targets of native code; empty means OpenCL
   std::string convolution = "auto";  ///< auto | stencil | im2col | winograd
   std::string fusion = "auto";       ///< auto | none | launch
@@ -43,6 +44,7 @@ struct ModelOptions {
   std::vector<ScheduleScript> schedule_scripts;
   std::string tuning;          ///< a database of hoist tune
   TuningRecords records = {};  ///< the records of `tuning` for the device, once read
+  tuning::KernelTimes times;   ///< the times of kernels in `tuning`, once read
   std::string kernel_suffix;   ///< as in CompileOptions
   bool with_notes = true;      ///< print the notes of the frontend and of lowering
 };
@@ -65,6 +67,8 @@ Result<Program> read_model_of_shapes(const std::filesystem::path& path, ReadOpti
 /// Reports a bundle or a program as text that is given in place of a model.
 Result<Nothing> refuse_bundle(const std::filesystem::path& model);
 
+/// Reads the description in a file; an empty file is an error.
+Result<Profile> read_profile(const std::string& file);
 /// The target description from the file, or as the device reports it. Without either, the first device.
 Result<Profile> choose_profile(const ModelOptions& options);
 
@@ -85,6 +89,7 @@ struct OpenedModel {
   Profile profile;
   LoweredModel lowered;
   std::vector<std::string> targets = {};  ///< targets of native code, as in ModelOptions
+  tuning::KernelTimes times = {};         ///< measured times, as in ModelOptions
 };
 /// As read_program(), while two preparations of open_model run on another thread: listing the devices (some 50 ms in
 /// the driver) and parsing the rules (nearly as long).
@@ -99,6 +104,7 @@ struct CompiledModel {
   Plan plan;
   std::vector<LoweredGroup> groups;                  ///< one per step: the derivation of its kernel
   std::shared_ptr<const UserRules> rules = nullptr;  ///< the user's rules, which groups may name
+  tuning::KernelTimes times = {};                    ///< measured times, as in ModelOptions
 };
 Result<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Result<CompiledModel> compile_model(Program program, const ModelOptions& options);

@@ -8,6 +8,7 @@
 
 #include "ir/text/parse/near_miss.h"
 #include "lowering/terms/statements.h"
+#include "neural_rules/choice/solver/interval.h"
 #include "tools/inspection/layers.h"
 
 namespace hoist {
@@ -25,6 +26,19 @@ Diagnostic unknown_layer(const Program& program, const std::string& layer) {
     names.insert(names.end(), definition.layers.begin(), definition.layers.end());
   return Diagnostic{layer, "no kernel computes this layer",
                     did_you_mean(layer, names, "hoist explain MODEL lists the layers")};
+}
+
+// The seconds of a vector of multiply-adds on one core.
+double seconds_of_vector(const Profile& profile) {
+  const Rates& rates = profile.rates;
+  return rates.known() ? static_cast<double>(profile.vector_width * rates.threads) /
+                             (1e6 * static_cast<double>(rates.multiply_adds))
+                       : 0;
+}
+
+// "cost 640", with rates "cost 640 (1.28 us on one core)".
+std::string cost_text(double cost, double unit) {
+  return fmt::format("cost {:.0f}", cost) + (unit > 0 ? fmt::format(" ({} on one core)", time_text(cost * unit)) : "");
 }
 
 std::string order_text(const DimensionOrder& order) { return fmt::format("{}", fmt::join(order, " ")); }
@@ -45,7 +59,7 @@ Result<LayoutChoices> layout_choices(Program program, const ModelOptions& option
   if (pass.is_run(passes)) HOIST_TRY_VOID(pass.run(after, passes));
   const Orders given = costs_of_orders(before, profile, orders_by_rule(with_statements_apart(after), profile));
   const Orders least = choose_orders(before, profile);
-  LayoutChoices out{{}, given.cost, least.cost, std::min(least.bound, given.bound), {}};
+  LayoutChoices out{{}, given.cost, least.cost, std::min(least.bound, given.bound), seconds_of_vector(profile), {}};
   if (limits_memory(passes)) {
     HOIST_TRY(const LoweredModel lowered, lower_model(std::move(program), compile_options(read).lower, profile));
     out.again = recomputations(lowered.program, lowered.derivation.steps);
@@ -64,10 +78,10 @@ Result<LayoutChoices> layout_choices(Program program, const ModelOptions& option
 std::string choices_text(const LayoutChoices& choices) {
   std::string out;
   for (const LayoutChoices::Choice& choice : choices.choices) {
-    out += fmt::format("{} of layer {}: order {}, cost {:.0f}", choice.value, choice.layer,
-                       order_text(choice.chosen.order), choice.chosen.cost);
-    out += choice.chosen.second ? fmt::format("; best alternative {}, cost {:.0f}\n",
-                                              order_text(choice.chosen.second->order), choice.chosen.second->cost)
+    out += fmt::format("{} of layer {}: order {}, {}", choice.value, choice.layer, order_text(choice.chosen.order),
+                       cost_text(choice.chosen.cost, choices.unit));
+    out += choice.chosen.second ? fmt::format("; best alternative {}, {}\n", order_text(choice.chosen.second->order),
+                                              cost_text(choice.chosen.second->cost, choices.unit))
                                 : "; no alternative\n";
     for (const ChosenOrder::Copy& copy : choice.chosen.copies)
       out += fmt::format("  reads {} from a copy in order {}, cost {:.0f} instead of {:.0f}\n", copy.operand,
@@ -107,6 +121,7 @@ nlohmann::ordered_json to_json(const LayoutChoices& choices) {
           {"cost", choices.cost},
           {"least", choices.least},
           {"bound", choices.bound},
+          {"seconds_per_cost", choices.unit},
           {"again", again}};
 }
 

@@ -21,6 +21,7 @@ struct LayoutChoices {
   double cost = 0;                   ///< of all values, in vector instructions of one core
   double least = 0;                  ///< of the orders that are chosen by cost
   double bound = 0;                  ///< no choice costs less
+  double unit = 0;                   ///< seconds of a vector instruction of one core; 0 without measured rates
   std::vector<Recomputation> again;  ///< values that are computed again to stay within --memory
 };
 

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <iterator>
 
-#include "backends/bundle/bundle.h"
 #include "ir/base/stopwatch.h"
-#include "ir/base/temporary_folder.h"
 #include "ir/text/program_text.h"
 #include "ir/text/text.h"
 #include "lowering/cost/work.h"
 #include "neural_rules/choice/solver/interval.h"
-#include "tools/driver/compile.h"
+#include "tools/inspection/timed_program.h"
 
 namespace hoist {
 namespace {
@@ -20,7 +18,7 @@ namespace {
 // Two workloads for the arithmetic peak, both large enough for many threads: register-only contractions, one per
 // element of the result, and a matmul whose right operand fits the caches of a core. GPUs reach their peak with the
 // first, CPUs with the second.
-constexpr int64_t rows = 1024, columns = 64, steps = 512, inner = 512;
+constexpr int64_t rows = 1024, columns = 64, vector_steps = 512, inner = 512;
 // A matmul of bytes is so fast that reading its arrays counts: they have to be small compared with its arithmetic.
 constexpr int64_t byte_rows = 256, byte_columns = 256, byte_inner = 1024;
 constexpr char byte_weights[] = "byte_weights";
@@ -38,7 +36,7 @@ std::string peaks_program() {
   out += fmt::format(
       "define %products : [{}][{}]f32 = %x |> map2d (\\v. iota {} f32 |> fold (\\s i. fma(s, v, i)) 0f32) from "
       "\"products\"\n",
-      rows, columns, steps);
+      rows, columns, vector_steps);
   out += fmt::format("input %bytes : [{}][{}]u8\ninput %{} : [{}][{}]i8\n", byte_rows, byte_inner, byte_weights,
                      byte_inner, byte_columns);
   out += fmt::format("define %byte_products : [{}][{}]i32 = MatMulInteger(%bytes, %{}) from \"byte_products\"\n",
@@ -70,46 +68,21 @@ auto copy_of(auto& peaks, int64_t bytes) {
 
 }  // namespace
 
-Result<Peaks> measure_peaks(const RunOptions& options, const Profile& profile,
-                            const std::vector<std::string>& targets) {
-  HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+Result<Peaks> measure_peaks(const RunOptions& options, const Profile& profile, const std::vector<std::string>& targets,
+                            double duration) {
   HOIST_TRY(Program program, with_kind(ErrorKind::device, program_of_peaks()));
-  CompileOptions compile;
-  compile.check_positions = 0;
-  compile.targets = targets;
-  HOIST_TRY(LoweredModel lowered,
-            with_kind(ErrorKind::device, lower_model(std::move(program), compile.lower, profile)));
-  HOIST_TRY(Plan plan, with_kind(ErrorKind::device, make_plan(std::move(lowered), compile, profile)));
-  const auto path = folder.path() / "peaks.hoist";
-  HOIST_TRY_VOID(write_bundle(plan, path, {}));
-  HOIST_TRY(BundleRunner bundle, with_kind(ErrorKind::device, BundleRunner::open(path, options)));
-  for (size_t i = 0; i < bundle.inputs().size(); ++i)
-    HOIST_TRY_VOID(
-        with_kind(ErrorKind::device, bundle.set_input(i, Tensor(bundle.inputs()[i].scalar, bundle.inputs()[i].shape))));
-  HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.run()));
-  constexpr int least_runs = 10, most_runs = 200;
-  constexpr double usual_seconds = 1;
-  std::vector<double> least(bundle.steps().size(), 1e9);
-  const Stopwatch timing;
-  for (int i = 0; i < least_runs || (i < most_runs && timing.seconds() < usual_seconds); ++i) {
-    HOIST_TRY(const std::vector<double> seconds, with_kind(ErrorKind::device, bundle.profile()));
-    for (size_t k = 0; k < least.size(); ++k) least[k] = std::min(least[k], seconds[k]);
-  }
+  HOIST_TRY(const TimedProgram timed, time_program(std::move(program), options, profile, targets, duration));
   Peaks out;
-  for (size_t k = 0; k < least.size(); ++k) {
-    const StepInfo& step = bundle.steps()[k];
-    const int64_t bytes = work_of(plan.kernels[static_cast<size_t>(step.kernel_index)]).bytes;
-    const double seconds = std::max(least[k], 1e-9);
-    const std::string& layer = step.layers.front();
-    const auto rate = [&](int64_t products) { return 2.0 * static_cast<double>(products) / seconds; };
+  for (const auto& [layer, step] : timed.steps) {
+    const auto rate = [&](int64_t products) { return 2.0 * static_cast<double>(products) / step.seconds; };
     if (layer == "products" || layer == "matrix")
-      out.operations = std::max(out.operations, rate(rows * columns * (layer == "matrix" ? inner : steps)));
+      out.operations = std::max(out.operations, rate(rows * columns * (layer == "matrix" ? inner : vector_steps)));
     else if (layer == "byte_products")
       out.byte_operations = rate(byte_rows * byte_columns * byte_inner);
     else if (layer == "launch")
-      out.launch = seconds;
+      out.launch = step.seconds;
     else
-      out.copies.push_back({bytes, static_cast<double>(bytes) / seconds});
+      out.copies.push_back({step.bytes, static_cast<double>(step.bytes) / step.seconds});
   }
   std::sort(out.copies.begin(), out.copies.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
   return out;
@@ -139,7 +112,7 @@ std::string_view name_of(Bound bound) {
 
 Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels) {
   Peaks::Copy cached;  // a level between the last two copies
-  for (const auto& [name, layers, seconds, work] : kernels) {
+  for (const auto& [name, layers, seconds, work, predicted] : kernels) {
     if (work.bytes == 0 || !(seconds > 0)) continue;
     peaks.launch = std::min(peaks.launch, seconds);
     double& operations = work.on_bytes ? peaks.byte_operations : peaks.operations;
@@ -185,12 +158,12 @@ Result<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double
 }
 
 std::vector<TimedKernel> timed_kernels(const BundleRunner& bundle, const Plan& plan,
-                                       const std::vector<std::vector<double>>& seconds) {
+                                       const std::vector<std::vector<double>>& seconds, const Prediction& predicted) {
   std::vector<TimedKernel> out;
   for (size_t i = 0; i < seconds.size(); ++i) {
     const StepInfo& step = bundle.steps()[i];
     out.push_back({step.kernel, step.layers, summarise_times(seconds[i]).lower_quartile.value,
-                   work_of(plan.kernels[static_cast<size_t>(step.kernel_index)])});
+                   work_of(plan.kernels[static_cast<size_t>(step.kernel_index)]), predicted.steps[i].seconds});
   }
   return out;
 }

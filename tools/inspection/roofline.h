@@ -13,6 +13,7 @@
 #include "ir/base/result.h"
 #include "ir/plan/plan.h"
 #include "ir/target/profile.h"
+#include "tools/inspection/prediction.h"
 
 namespace hoist {
 
@@ -28,9 +29,10 @@ struct Peaks {
   double byte_operations = 0;  ///< as `operations`, for 8-bit integers; 0 if not measured
 };
 
-/// Measures the peaks of a device. Takes about a second, and the driver's time to build seven kernels. `targets` are
-/// the bundle's, empty for OpenCL.
-Result<Peaks> measure_peaks(const RunOptions& options, const Profile& profile, const std::vector<std::string>& targets);
+/// Measures the peaks of a device. Takes `duration` seconds, and the driver's time to build seven kernels. `targets`
+/// are the bundle's, empty for OpenCL.
+Result<Peaks> measure_peaks(const RunOptions& options, const Profile& profile, const std::vector<std::string>& targets,
+                            double duration = 1);
 
 enum class Bound : uint8_t { arithmetic, memory, launch };
 
@@ -55,6 +57,7 @@ struct TimedKernel {
   std::vector<std::string> layers;
   double seconds = 0;  ///< seconds of one launch
   KernelWork work;
+  double predicted = 0;  ///< predicted seconds of the step
 };
 
 /// The peaks of a device that has run these kernels in these times: higher where a kernel exceeds a peak, so that no
@@ -67,8 +70,8 @@ KernelWork work_of(const PlanKernel& kernel);
 
 /// Seconds of each step, for each of many runs, with the inputs that the bundle has.
 Result<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds);
-/// The steps with the lower quartiles of their times.
+/// The steps with the lower quartiles of their times. `predicted`: of the same plan.
 std::vector<TimedKernel> timed_kernels(const BundleRunner& bundle, const Plan& plan,
-                                       const std::vector<std::vector<double>>& seconds);
+                                       const std::vector<std::vector<double>>& seconds, const Prediction& predicted);
 
 }  // namespace hoist

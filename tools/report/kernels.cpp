@@ -221,17 +221,18 @@ std::string kernel_table(const DrawnKernels& drawn) {
   std::string out =
       "<table class=\"kernel-table\"><thead><tr><th scope=\"col\">Kernel</th><th scope=\"col\">Time</th><th "
       "scope=\"col\">Share</th><th "
+      "scope=\"col\">Predicted</th><th "
       "scope=\"col\">Bound</th><th scope=\"col\">At least</th><th scope=\"col\">Reaches</th><th "
       "scope=\"col\">Operations"
       "</th><th scope=\"col\">Bytes</th><th scope=\"col\">Layers</th></tr></thead><tbody>\n";
   for (const PlacedKernel& each : drawn.kernels) {
     const TimedKernel& kernel = *each.kernel;
     out += fmt::format(
-        "<tr><th scope=\"row\">{}</th><td>{}</td><td>{:.1f} %</td><td>{}</td><td>{}</td><td>{:.0f} "
+        "<tr><th scope=\"row\">{}</th><td>{}</td><td>{:.1f} %</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f} "
         "%</td><td>{}</td><td>"
         "{}</td><td>{}</td></tr>\n",
         linked(drawn, kernel, kernel_text(kernel.name)), time_on_page(kernel.seconds), 100 * each.share,
-        name_of(each.roof.bound), time_on_page(each.roof.seconds),
+        time_on_page(kernel.predicted), name_of(each.roof.bound), time_on_page(each.roof.seconds),
         kernel.seconds > 0 ? 100 * each.roof.seconds / kernel.seconds : 0, number_text(kernel.work.operations),
         bytes_text(kernel.work.bytes), kernel_text(fmt::format("{}", fmt::join(kernel.layers, ", "))));
   }
@@ -268,6 +269,7 @@ nlohmann::ordered_json to_json(const std::vector<TimedKernel>& kernels, const Pe
     out.push_back({{"name", each.name},
                    {"layers", each.layers},
                    {"seconds", each.seconds},
+                   {"predicted_seconds", each.predicted},
                    {"operations", each.work.operations},
                    {"bytes", each.work.bytes},
                    {"bound", name_of(roof.bound)},

@@ -10,6 +10,7 @@
 #include "tools/base/json_answer.h"
 #include "tools/base/terminal.h"
 #include "tools/driver/opened_bundle.h"
+#include "tools/inspection/device_rates.h"
 #include "tools/inspection/roofline.h"
 #include "tools/report/report.h"
 #include "tools/study/budgeted_compile.h"
@@ -112,7 +113,8 @@ Result<std::vector<ReportLayer>> report_layers(const ChosenModel& chosen, const 
   return out;
 }
 
-Result<std::vector<TimedKernel>> time_kernels(const ChosenModel& chosen, LoweredModel lowered) {
+// `profile` has the rates of the device.
+Result<std::vector<TimedKernel>> time_kernels(const ChosenModel& chosen, const Profile& profile, LoweredModel lowered) {
   constexpr double seconds = 0.5;
   HOIST_TRY(ModelOnDevice opened, with_kind(ErrorKind::device, open_on_device(std::move(lowered), chosen.model.options,
                                                                               chosen.model.profile)));
@@ -120,20 +122,22 @@ Result<std::vector<TimedKernel>> time_kernels(const ChosenModel& chosen, Lowered
   for (size_t i = 0; i < inputs.size(); ++i)
     HOIST_TRY_VOID(with_kind(ErrorKind::device, opened.runner.set_input(i, inputs[i])));
   HOIST_TRY(const auto steps, time_steps(opened.runner, seconds));
-  return timed_kernels(opened.runner, opened.plan, steps);
+  return timed_kernels(opened.runner, opened.plan, steps, prediction_of(opened.plan, profile));
 }
 
 Result<ReportKernels> time_forms(const ChosenModel& chosen, Forms forms) {
   Progress progress;
   progress.show("timing kernels");
   ReportKernels out;
-  HOIST_TRY(out.reference, time_kernels(chosen, std::move(forms.reference)));
-  HOIST_TRY(out.chosen, time_kernels(chosen, std::move(forms.chosen)));
-  if (forms.tuned) {
-    HOIST_TRY(out.tuned, time_kernels(chosen, std::move(*forms.tuned)));
-  }
   const PrepareOptions& options = chosen.model.options;
   HOIST_TRY(const Peaks peaks, measure_peaks(options.run, options.profile, options.targets));
+  Profile profile = options.profile;
+  HOIST_TRY(profile.rates, measure_rates(peaks, options.run, profile, options.targets));
+  HOIST_TRY(out.reference, time_kernels(chosen, profile, std::move(forms.reference)));
+  HOIST_TRY(out.chosen, time_kernels(chosen, profile, std::move(forms.chosen)));
+  if (forms.tuned) {
+    HOIST_TRY(out.tuned, time_kernels(chosen, profile, std::move(*forms.tuned)));
+  }
   out.peaks = peaks_along_with(peaks_along_with(peaks_along_with(peaks, out.reference), out.chosen), out.tuned);
   return out;
 }

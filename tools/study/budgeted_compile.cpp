@@ -34,7 +34,8 @@ RecordOrigin origin_of(const StudiedModel& model, const ModelOptions& options, O
                        const std::string& scaling) {
   RecordOrigin out;
   out.model_hash = hash_text(model.program.hash);
-  out.profile_hash = hash_of(print(model.profile) + options_text(compile_options(options)) + " " + scaling);
+  out.profile_hash =
+      hash_of(print_without_rates(model.profile) + options_text(compile_options(options)) + " " + scaling);
   out.device = model.device;
   out.objective = name_of(objective);
   out.seed = SensitivityOptions{}.seed;

@@ -40,6 +40,7 @@ Result<TunedCompilation> choose_by_measuring(const Program& program, double seco
     print_line("tuned: {}, whole runs interleaved: {:.3f} ms before, {:.3f} ms after ({:.2f})",
                counted(out.chosen, "kernel"), out.before * 1e3, out.after * 1e3, out.after / out.before);
   options.records = records_of(std::move(outcome.choices));
+  HOIST_TRY(options.times, database.times(tuned_device(tuned.options.profile, tuned.options.targets)));
   return out;
 }
 
@@ -76,7 +77,7 @@ Result<TunedProgram> tuned_program(Program program, ModelOptions& options) {
 }
 
 Result<Nothing> refuse_absent_device(const ModelOptions& options, const MeasuringPlace& place) {
-  if (options.profile.empty() || !place.queue.url.empty()) return Nothing{};
+  if (options.profile.empty() || !options.targets.empty() || !place.queue.url.empty()) return Nothing{};
   return usage_error(
       "--profile", "describes a device that this machine does not have",
       "tuning needs measurements: name a device with --device, or give --queue with workers that have the device");

@@ -8,7 +8,9 @@
 #include <optional>
 #include <utility>
 
+#include "backends/bundle/bundle.h"
 #include "neural_rules/choice/solver/interval.h"
+#include "tools/inspection/prediction.h"
 
 namespace hoist::tuning {
 namespace {
@@ -84,7 +86,7 @@ class Tuner {
     const double kernels = std::accumulate(found.steps.begin(), found.steps.end(), 0.0);
     run_seconds_ = std::max(kernels, found.run);
     tuned_.launch_seconds = (run_seconds_ - kernels) / static_cast<double>(std::max<size_t>(1, found.steps.size()));
-    return Nothing{};
+    return store(*usual_, found);
   }
 
   // Measures the usual times, and the noise: the difference between equal kernels.
@@ -277,6 +279,12 @@ class Tuner {
     return std::move(*answer);
   }
 
+  // Stores the times of the kernels of a model, from which its time is predicted.
+  Result<Nothing> store(const WrittenModel& model, const BundleTimes& times) {
+    HOIST_TRY(const BundleInfo info, read_bundle(model.bundle));
+    return database_.add_times(device_, kernel_times(info.plan, times.steps, times.run));
+  }
+
   // The final comparison: whole runs, interleaved.
   Result<Nothing> compare_whole() {
     if (chosen_.empty()) return Nothing{};
@@ -284,12 +292,13 @@ class Tuner {
     HOIST_TRY(LoweredModel chosen, lowered(records_in(chosen_)));
     HOIST_TRY(const auto tuned, whole(std::move(chosen)));
     TimingQuestion question{{usual_->bundle, tuned->bundle}, {31, 2000, 1.5}};
-    question.steps = false;
     question.runs = question.anew = true;
     HOIST_TRY(const std::vector<BundleTimes> times, ask(question, [] { return false; }));
     outcome_.before = times[0].run;
     outcome_.after = times[1].run;
     outcome_.kept = outcome_.after < (1 - least_gain_of_runs) * outcome_.before;
+    HOIST_TRY_VOID(store(*usual_, times[0]));
+    HOIST_TRY_VOID(store(*tuned, times[1]));
     if (!outcome_.kept) return Nothing{};
     for (const auto& [task, choice] : chosen_) outcome_.choices.push_back(choice);
     return database_.choose(device_, outcome_.choices);

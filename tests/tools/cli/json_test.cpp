@@ -47,7 +47,8 @@ std::map<std::string, std::set<std::string>> documented_keys() {
       out[section].insert((*found)[1]);
     if (section == "problems") section.clear();
     const auto add = [&](const std::string& other) { out[section].insert(out[other].begin(), out[other].end()); };
-    if (!section.empty() && line.find("a summary") != std::string::npos) add("");
+    for (const char* common : {"a summary", "a prediction"})
+      if (!section.empty() && line.find(common) != std::string::npos) add("");
     if (!section.empty() && line.find("problems") != std::string::npos) add("problems");
   }
   return out;
@@ -138,6 +139,8 @@ TEST_F(JsonAnswers, KeysAreThoseOfThePage) {
   answer({"export", model, "-o", in("same.onnx")});
   answer({"verify", bundle});
   answer({"bench", bundle, "--seconds", "0.02"});
+  found = answer({"bench", bundle, "--seconds", "0.02", "--roofline"});
+  EXPECT_GT(found.at("predicted").at("ms"), 0);
   found = answer({"tune", model, "-o", in("a.tuning"), "--measurements", "1", "--target", "native"});
   EXPECT_FALSE(found.at("kernels").empty());
   EXPECT_FALSE(answer({"tune", model, "--list", layer}).empty());

@@ -132,7 +132,7 @@ Result<Nothing> measure(const TunedProgram& tuned, const std::string& model, uin
                                       {"device", device_name(how, bundle)},
                                       {"driver", driver_of(how)},
                                       {"target", how.targets.empty() ? "" : how.targets.front()},
-                                      {"profile", print(how.profile)},
+                                      {"profile", print_without_rates(how.profile)},
                                       {"expression", expressions[kernel]},
                                       {"operations", plan.kernels[kernel].operations},
                                       {"seconds", summarise_times(samples[i]).lower_quartile.value},
@@ -161,7 +161,7 @@ Result<Nothing> measure_model(const std::filesystem::path& model, const std::fil
   std::ifstream old(file);
   for (std::string line; std::getline(old, line);) {
     const auto record = nlohmann::json::parse(line, nullptr, false);
-    if (record.is_object() && record.value("profile", "") == print(how.profile))
+    if (record.is_object() && record.value("profile", "") == print_without_rates(how.profile))
       known.insert(record.value("expression", ""));
   }
   std::ofstream records(file, std::ios::app);
