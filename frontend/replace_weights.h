@@ -1,0 +1,24 @@
+// Other values for the weights of a model file. Everything else of the file keeps its bytes: the graph, names, metadata
+// and what hoist does not read. To write a program as a model use write_model.h.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/base/result.h"
+#include "ir/language/tensor.h"
+
+namespace hoist {
+
+/// The names of the initialisers of floats with at least one dimension, in the file's order: a model's weights, among
+/// them. Errors: the file is no ONNX model.
+Result<std::vector<std::string>> float_initialisers(const std::filesystem::path& model);
+
+/// The bytes of the model with these values of initialisers, which have the types and shapes of the file. Values from
+/// external files are inside the result. Errors: the file is no ONNX model or lacks an initialiser, a result past 2
+/// GiB.
+Result<std::string> replace_weights(const std::filesystem::path& model, const std::map<std::string, Tensor>& weights);
+
+}  // namespace hoist

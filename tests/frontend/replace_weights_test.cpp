@@ -1,0 +1,73 @@
+// Other weights in a model file: all other bytes stay.
+#include "frontend/replace_weights.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/frontend/text_models.h"
+
+namespace hoist {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+onnx::ModelProto model_of_weights() {
+  onnx::ModelProto model;
+  const std::string text =
+      "<ir_version: 10, opset_import: [\"\" : 21], producer_name: \"someone\">\n"
+      "g (float[2] x) => (float[2] y) <float[2] w = {3, 5}, float scale = {2}, int64[1] axes = {0}> "
+      "{ v = Mul(x, w) y = Mul(v, scale) }";
+  const auto status = onnx::OnnxParser::Parse(model, text.c_str());
+  EXPECT_TRUE(status.IsOK()) << status.ErrorMessage();
+  return model;
+}
+
+const Tensor weights = Tensor::of<double>(Scalar::f32, {2}, {7, -1});
+
+// A field that no version of ONNX has.
+constexpr char unknown[] =
+    "\xf2\x3f\x03"
+    "ABC";
+
+TEST(ReplaceWeights, ChangesNothingElse) {
+  const Folder folder;
+  onnx::ModelProto model = model_of_weights();
+  for (const bool is_raw : {false, true}) {
+    if (is_raw) {
+      onnx::TensorProto& w = *model.mutable_graph()->mutable_initializer(0);
+      w.clear_float_data();
+      const float old[] = {3, 5};
+      w.set_raw_data(old, sizeof old);
+    }
+    const std::string content = model.SerializeAsString() + unknown;
+    const auto path = folder.write("m.onnx", content);
+    EXPECT_THAT(*float_initialisers(path), ElementsAre("w"));
+    const auto bytes = replace_weights(path, {{"w", weights}});
+    ASSERT_TRUE(bytes.ok()) << bytes.errors()[0].text();
+    EXPECT_TRUE(bytes->ends_with(unknown));
+    onnx::ModelProto changed, expected = model;
+    ASSERT_TRUE(changed.ParseFromString(*bytes));
+    const float numbers[] = {7, -1};
+    expected.mutable_graph()->mutable_initializer(0)->clear_float_data();
+    expected.mutable_graph()->mutable_initializer(0)->set_raw_data(numbers, sizeof numbers);
+    changed.DiscardUnknownFields();
+    EXPECT_EQ(changed.SerializeAsString(), expected.SerializeAsString());
+    if (!is_raw) continue;
+    // The file's own values give its own bytes.
+    const auto same = replace_weights(path, {{"w", Tensor::of<double>(Scalar::f32, {2}, {3, 5})}});
+    ASSERT_TRUE(same.ok());
+    EXPECT_EQ(*same, content);
+  }
+}
+
+TEST(ReplaceWeights, RefusesOtherFiles) {
+  const Folder folder;
+  const auto path = folder.write("m.onnx", model_of_weights().SerializeAsString());
+  EXPECT_THAT(replace_weights(path, {{"v", weights}}).errors()[0].text(), HasSubstr("has other initialisers"));
+  const auto damaged = folder.write("d.onnx", "\x3a\x7fno model");
+  EXPECT_THAT(replace_weights(damaged, {}).errors()[0].text(), HasSubstr("is damaged"));
+  EXPECT_FALSE(float_initialisers(damaged).ok());
+}
+
+}  // namespace
+}  // namespace hoist
