@@ -174,6 +174,19 @@ class Outliner {
   int64_t count_ = 0;
 };
 
+void follow_copy(Weights& weights, const Definition& copy, const Program& program) {
+  const Expr e = copy.expression;
+  const bool is_copy = e->pattern == Pattern::transpose && e->children[0]->pattern == Pattern::parameter &&
+                       e->children[0]->name == weights.value;
+  const bool is_input = std::any_of(program.inputs.begin(), program.inputs.end(),
+                                    [&](const auto& input) { return input.first == weights.value; });
+  if (!is_copy || !is_input || weights.extents != shape_of(e->children[0]->type)) return;
+  const auto place = std::find(e->integers.begin(), e->integers.end(), weights.output_dimension);
+  weights.value = copy.value;
+  weights.extents = shape_of(e->type);
+  weights.output_dimension = place - e->integers.begin();
+}
+
 }  // namespace
 
 Result<bool> outline_definition(ProgramIndex& index, const std::string& value) {
@@ -205,6 +218,10 @@ Result<bool> outline_definition(ProgramIndex& index, const std::string& value) {
     stages.push_back(std::move(stage));
   }
   rest = substitute_parameters(rest, named);
+  // A matrix of weights that is an input of the model is read from its transposed copy.
+  for (Weights& weights : definition->weights) {
+    for (const Definition& stage : stages) follow_copy(weights, stage, index.program());
+  }
   // Weights move with their contraction into the stage.
   std::erase_if(definition->weights, [&](const Weights& weights) {
     return !mentions(rest, weights.value) && std::any_of(stages.begin(), stages.end(), [&](const Definition& stage) {

@@ -6,20 +6,21 @@
 
 namespace hoist {
 
+std::vector<int64_t> weights_order(size_t rank, int64_t output_dimension, bool filters) {
+  std::vector<int64_t> out;
+  for (size_t i = 0; i < rank; ++i) {
+    if (static_cast<int64_t>(i) != output_dimension) out.push_back(static_cast<int64_t>(i));
+  }
+  if ((output_dimension == 0 || (output_dimension == 1 && filters)) && out.size() > 1)
+    std::rotate(out.begin(), out.begin() + 1, out.end());
+  out.push_back(output_dimension);
+  return out;
+}
+
 Storage weights_storage(const std::string& name, Type type, int64_t output_dimension, bool filters, const Tile& tile,
                         bool panels, int64_t interleave) {
   Storage s = plain_storage(name, type);
-  size_t rank = s.permutation.size();
-  // [O][I][k...] -> [k...][I][O], and the same for [I][O][k...]: the order in which an NHWC image is read.
-  s.permutation.clear();
-  std::vector<int64_t> rest;
-  for (size_t i = 0; i < rank; ++i) {
-    if (static_cast<int64_t>(i) != output_dimension) rest.push_back(static_cast<int64_t>(i));
-  }
-  if ((output_dimension == 0 || (output_dimension == 1 && filters)) && rest.size() > 1)
-    std::rotate(rest.begin(), rest.begin() + 1, rest.end());
-  s.permutation = rest;
-  s.permutation.push_back(output_dimension);
+  s.permutation = weights_order(s.permutation.size(), output_dimension, filters);
   int64_t columns = shape_of(type)[static_cast<size_t>(output_dimension)];
   s.interleave = interleave;
   if (panels) {

@@ -8,6 +8,7 @@
 #include "lowering/cost/cache_sets.h"
 #include "lowering/graph/program.h"
 #include "lowering/graph/steps.h"
+#include "lowering/layout/constant_storage.h"
 #include "lowering/layout/orders.h"
 #include "lowering/layout/planes.h"
 #include "lowering/terms/arrangement.h"
@@ -46,6 +47,41 @@ bool is_worth_transposed_copy(const Definition& d, const std::vector<int64_t>& s
 // statements, compares each index instead.
 bool wants_border(const Definition& d) {
   return (folds(d.expression) || transforms_windows(d)) && count_statements(d.expression) == 0;
+}
+
+// Convolutions read vectors of output channels, which are far apart in filters that are a model's input. A definition
+// that keeps planes has vectors along rows, and reads one element of its filter at a time.
+void copy_filters(Program& program, const Profile& profile) {
+  if (lanes_are_work_items(profile)) return;
+  const std::map<std::string, Type> types = value_types(program);
+  const std::set<std::string> on_host = values_on_host(program), defined = defined_values(program);
+  std::map<std::pair<std::string, std::vector<int64_t>>, std::string> copies;
+  ValueNames names(program);
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const std::vector<Weights> all = program.definitions[i].weights;
+    if (!program.definitions[i].channels_first || count_statements(program.definitions[i].expression) > 0 ||
+        keeps_planes(program.definitions[i], profile))
+      continue;
+    for (size_t k = 0; k < all.size(); ++k) {
+      const Weights& w = all[k];
+      const bool is_input = types.count(w.value) != 0 && defined.count(w.value) == 0 &&
+                            program.constants.count(w.value) == 0 && on_host.count(w.value) == 0;
+      if (!is_input || w.extents.size() < 3 || w.extents != shape_of(types.at(w.value))) continue;
+      const std::vector<int64_t> order = weights_order(w.extents.size(), w.output_dimension, w.groups == 1);
+      auto [known, is_new] = copies.try_emplace({w.value, order}, "");
+      if (is_new) {
+        Definition copy;
+        copy.value = known->second = names.make(w.value + ".filters");
+        copy.layers = {copy.value};
+        copy.expression = parameter(w.value, types.at(w.value));
+        copy.order = order;
+        program.definitions.insert(program.definitions.begin() + static_cast<ptrdiff_t>(i++), copy);
+      }
+      Definition& d = program.definitions[i];
+      d.expression = substitute_parameters(d.expression, {{w.value, parameter(known->second, types.at(w.value))}});
+      d.weights[k].value = known->second;
+    }
+  }
 }
 
 }  // namespace
@@ -107,6 +143,7 @@ void copy_inputs(Program& program, StoragePlan& plan, const Profile& profile) {
       copy.order = plain_storage(copy.value, copy.expression->type).permutation;
     program.definitions.insert(found, copy);
   }
+  copy_filters(program, profile);
 }
 
 }  // namespace hoist

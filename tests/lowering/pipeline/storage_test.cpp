@@ -123,6 +123,37 @@ TEST(Storage, InputsAreTurnedWhereTheirLinesDoNotStayInTheCache) {
   EXPECT_EQ(bordered(15), plain);
 }
 
+// Vectors of output channels load adjacent filters, and each layer that reads them in another order has its own copy.
+TEST(Storage, FiltersOfTheModelsInputsAreCopiedInTheOrderOfReads) {
+  const LoweredModel model =
+      lowered_layer("input %x : [1][8][6][6]f32\ninput %w : [16][8][3][3]f32\n", "[1][16][4][4]f32 = Conv(%x, %w)");
+  ASSERT_EQ(model.program.storage.count("w.filters"), 1u);
+  EXPECT_EQ(model.program.storage.at("w.filters").permutation, (std::vector<int64_t>{2, 3, 1, 0}));
+  const LoweredModel planes = lowered_layer("input %x : [1][8][6][16]f32\ninput %w : [8][1][3][3]f32\n",
+                                            "[1][8][4][14]f32 = Conv(%x, %w; group = 8)");
+  EXPECT_EQ(planes.program.storage.count("w.filters"), 0u);
+}
+
+// The value between two products keeps its rows: reading it across them costs more than the gradient's sum gains.
+TEST(Storage, ProductsOfTransposedInputsKeepTheirRows) {
+  auto program = parse_program(
+      "program version 21\ninput %x : [64][512]f32\ninput %v : [512][512]f32\ninput %w : [512][512]f32\n"
+      "define %a : [64][512]f32 = Gemm(%x, %v; transB = 1) from \"a\"\ndefine %r : [64][512]f32 = Relu(%a) from \"r\"\n"
+      "define %b : [64][512]f32 = Gemm(%r, %w; transB = 1) from \"b\"\n"
+      "define %y : [512][512]f32 = Gemm(%b, %r; transA = 1) from \"y\"\noutput %y\n");
+  ASSERT_TRUE(program.ok()) << program.errors()[0].text();
+  Profile profile;
+  profile.vector_width = 16;
+  profile.vector_registers = 32;
+  const auto model = lower_model(std::move(*program), LowerOptions(), profile);
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  for (const std::string value : {"r", "b"})
+    EXPECT_EQ(model->program.storage.at(value).permutation, (std::vector<int64_t>{0, 1})) << value;
+  const Definition* product = find_definition(model->program, "b");
+  ASSERT_EQ(product->weights.size(), 1u);
+  EXPECT_NE(product->weights[0].value, "w");
+}
+
 TEST(Storage, AveragePoolsReadInputsWithABorder) {
   const LoweredModel model = lowered_layer(
       "input %x : [1][5][7][7]f32\n", "[1][5][7][7]f32 = AveragePool(%x; kernel_shape = [3, 3], pads = [1, 1, 1, 1])");
