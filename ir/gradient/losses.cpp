@@ -17,11 +17,21 @@ namespace {
 
 using namespace gradients;
 
+struct LossSettings {
+  std::optional<int64_t> axis;
+  double temperature = 1;
+};
+
 // Adds the definitions of one loss to the program.
 class LossBuilder {
  public:
-  LossBuilder(Program& program, const std::string& value, Type type, std::optional<int64_t> axis)
-      : program_(program), names_(program), value_(value), type_(type), axis_(axis) {}
+  LossBuilder(Program& program, const std::string& value, Type type, const LossSettings& settings)
+      : program_(program),
+        names_(program),
+        value_(value),
+        type_(type),
+        axis_(settings.axis),
+        temperature_(settings.temperature) {}
 
   Result<std::string> squares() {
     if (axis_) return fault("mse has no axis", "");
@@ -34,20 +44,12 @@ class LossBuilder {
   }
 
   Result<std::string> cross_entropy() {
-    const std::vector<int64_t> shape = shape_of(type_);
-    const auto rank = std::ssize(shape);
-    int64_t axis = axis_.value_or(1);
-    if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank)
-      return fault(fmt::format("is {}, and has no axis {} for the classes", text(type_), axis_.value_or(1)),
-                   "cross-entropy:AXIS names it");
-    std::vector<int64_t> order(shape.size()), positions = shape;
-    std::iota(order.begin(), order.end(), int64_t{0});
-    std::rotate(order.begin() + axis, order.begin() + axis + 1, order.end());
+    HOIST_TRY(const int64_t axis, class_axis());
+    std::vector<int64_t> positions = shape_of(type_);
+    const int64_t classes = positions[static_cast<size_t>(axis)];
     positions.erase(positions.begin() + axis);
-    const int64_t classes = shape[static_cast<size_t>(axis)];
 
-    Expr rows = transpose(order, parameter(logarithms(axis), type_));
+    Expr rows = classes_last(axis, parameter(logarithms(axis, logits(axis)), type_));
     const Type one = scalar_type(Scalar::i64);
     Expr labels = input("labels", positions.empty() ? one : array_type({positions.begin(), positions.end()}, one));
     program_.domains[labels->name] = {0, static_cast<double>(classes - 1)};
@@ -60,7 +62,56 @@ class LossBuilder {
     return define(mean(sum_over({{row, rows}, {label, labels}}, n, of_row(row, label, classes)), count));
   }
 
+  Result<std::string> distillation() {
+    HOIST_TRY(const int64_t axis, class_axis());
+    Expr teacher = input("teacher", type_);
+    // The teacher gives the value itself; logarithms of probabilities are logits.
+    if (operand_of("Softmax", axis) != nullptr)
+      teacher = parameter(define(over_elements(teacher,
+                                               [&](Expr e) {
+                                                 const Expr least = literal(scalar(), 1e-30);
+                                                 return call(Function::log, {call(Function::maximum, {e, least})});
+                                               }),
+                                 "loss.teacher"),
+                          type_);
+    const std::string of_value = logarithms(axis, tempered(parameter(logits(axis), type_)));
+    const std::string of_teacher = logarithms(axis, tempered(teacher));
+    const Expr student = flat(classes_last(axis, parameter(of_value, type_)));
+    const Expr target = flat(classes_last(axis, parameter(of_teacher, type_)));
+    const auto positions = static_cast<double>(element_count(shape_of(type_))) /
+                           static_cast<double>(shape_of(type_)[static_cast<size_t>(axis)]);
+    const Expr q = fresh_variable(student->type->element), p = fresh_variable(student->type->element);
+    const Expr share = call(Function::exp, {p});
+    const Expr sum = sum_over({{q, student}, {p, target}}, student->type->size,
+                              call(Function::multiply, {share, call(Function::subtract, {p, q})}));
+    return define(mean(sum, literal(scalar(), positions / (temperature_ * temperature_))));
+  }
+
  private:
+  Result<int64_t> class_axis() const {
+    const auto rank = std::ssize(shape_of(type_));
+    const int64_t wanted = axis_.value_or(1), axis = wanted < 0 ? wanted + rank : wanted;
+    if (axis >= 0 && axis < rank) return axis;
+    return fault(fmt::format("is {}, and has no axis {} for the classes", text(type_), wanted), "LOSS:AXIS names it");
+  }
+
+  static Expr classes_last(int64_t axis, Expr array) {
+    std::vector<int64_t> order(sizes_of(array->type).size());
+    std::iota(order.begin(), order.end(), int64_t{0});
+    std::rotate(order.begin() + axis, order.begin() + axis + 1, order.end());
+    return transpose(order, array);
+  }
+
+  std::string tempered(Expr logits) {
+    if (temperature_ == 1) return logits->name;
+    const auto divided = [&](Expr e) { return call(Function::divide, {e, literal(scalar(), temperature_)}); };
+    return define(over_elements(logits, divided), "loss.tempered");
+  }
+
+  static Expr over_elements(Expr array, const std::function<Expr(Expr)>& f) {
+    return map_at(static_cast<int>(sizes_of(array->type).size()), f, array);
+  }
+
   Diagnostic fault(const std::string& what, const std::string& hint) const { return {value_, what, hint}; }
   Scalar scalar() const { return leaf_of(type_)->scalar; }
   static Expr integer(int64_t n) { return literal_integer(Scalar::i64, n); }
@@ -94,22 +145,43 @@ class LossBuilder {
                   literal(scalar(), std::numeric_limits<double>::quiet_NaN()));
   }
 
-  // The name of the logarithms of the softmax of the value.
-  std::string logarithms(int64_t axis) {
-    std::string logits = value_;
+  // The definition of the value, or of its original if it is a copy.
+  const Definition* definition_of_value() const {
     const Definition* made = find_definition(program_, value_);
+    while (made != nullptr) {
+      Expr e = without_operator_calls(made->expression);
+      if (e->pattern == Pattern::identity) e = e->children[0];
+      if (e->pattern != Pattern::parameter) break;
+      made = find_definition(program_, e->name);
+    }
+    return made;
+  }
+
+  // The operand if the value is the result of this operator over the classes; otherwise null.
+  Expr operand_of(const char* name, int64_t axis) const {
+    const Definition* made = definition_of_value();
     const bool is_call = made != nullptr && made->expression->pattern == Pattern::operator_call &&
                          made->expression->children.size() == 1;
-    if (is_call && made->expression->children[0]->pattern == Pattern::parameter) {
-      const Expr operand = made->expression->children[0], own = without_operator_calls(made->expression);
-      for (const char* name : {"Softmax", "LogSoftmax"}) {
-        const auto same = call_of(name, operand, axis);
-        if (same.ok() && without_operator_calls(*same) == own) logits = operand->name;
-      }
+    if (!is_call || made->expression->children[0]->pattern != Pattern::parameter) return nullptr;
+    const Expr operand = made->expression->children[0];
+    const auto same = call_of(name, operand, axis);
+    const bool is_same = same.ok() && without_operator_calls(*same) == without_operator_calls(made->expression);
+    return is_same ? operand : nullptr;
+  }
+
+  // The value, or the operand if it is the result of a softmax.
+  std::string logits(int64_t axis) const {
+    for (const char* name : {"Softmax", "LogSoftmax"}) {
+      if (const Expr operand = operand_of(name, axis)) return operand->name;
     }
-    const auto made_call = call_of("LogSoftmax", parameter(logits, type_), axis);
-    HOIST_CHECK(made_call.ok(), made_call.errors()[0].text());
-    return define(*made_call, "loss.logarithms");
+    return value_;
+  }
+
+  // The name of the logarithms of the softmax.
+  std::string logarithms(int64_t axis, const std::string& logits) {
+    const auto made = call_of("LogSoftmax", parameter(logits, type_), axis);
+    HOIST_CHECK(made.ok(), made.errors()[0].text());
+    return define(*made, "loss.logarithms");
   }
 
   static Result<Expr> call_of(const char* name, Expr operand, int64_t axis) {
@@ -121,6 +193,7 @@ class LossBuilder {
   std::string value_;
   Type type_;
   std::optional<int64_t> axis_;
+  double temperature_;
 };
 
 struct BuiltLoss {
@@ -131,16 +204,22 @@ struct BuiltLoss {
 constexpr auto built_losses = std::to_array<BuiltLoss>({
     {{"cross-entropy", "negative logarithms of the softmax at the classes that the input labels gives"},
      &LossBuilder::cross_entropy},
+    {{"distillation", "divergence of the softmax from that of the input teacher"}, &LossBuilder::distillation},
     {{"mse", "squares of the differences from the input target"}, &LossBuilder::squares},
 });
 
-Result<std::optional<int64_t>> axis_in(const std::string& loss, size_t colon) {
-  if (colon == std::string::npos) return std::optional<int64_t>();
+// AXIS or AXIS,TEMPERATURE after the colon, if there is one.
+Result<LossSettings> settings_in(const std::string& loss, size_t colon) {
+  LossSettings out;
+  if (colon == std::string::npos) return out;
   int64_t axis = 0;
   const char *begin = loss.data() + colon + 1, *end = loss.data() + loss.size();
-  if (const auto [at, error] = std::from_chars(begin, end, axis); error != std::errc() || at != end)
-    return Diagnostic{loss, "names no axis", "an integer, such as cross-entropy:-1"};
-  return std::optional<int64_t>(axis);
+  const auto [at, error] = std::from_chars(begin, end, axis);
+  out.axis = axis;
+  const bool has_more = error == std::errc() && at != end && *at == ',';
+  const bool is_good = !has_more || std::from_chars(at + 1, end, out.temperature).ptr == end;
+  if (error == std::errc() && is_good && (has_more || at == end) && out.temperature > 0) return out;
+  return Diagnostic{loss, "names no axis", "an integer, such as cross-entropy:-1"};
 }
 
 }  // namespace
@@ -157,7 +236,7 @@ std::span<const LossRow> loss_rows() {
 Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss) {
   const size_t colon = loss.find(':');
   const std::string name = loss.substr(0, colon);
-  HOIST_TRY(const std::optional<int64_t> axis, axis_in(loss, colon));
+  HOIST_TRY(const LossSettings settings, settings_in(loss, colon));
   const auto found =
       std::find_if(built_losses.begin(), built_losses.end(), [&](const BuiltLoss& l) { return l.row.name == name; });
   if (found == built_losses.end()) {
@@ -177,7 +256,7 @@ Result<std::string> add_loss(Program& program, const std::string& value, const s
     return Diagnostic{value, "has sizes that are known only at run time", "set sizes with --dim"};
   if (!leaf_of(type->second)->is_scalar() || !is_float(leaf_of(type->second)->scalar))
     return Diagnostic{value, "is " + text(type->second) + ", and a loss needs floats"};
-  return (LossBuilder(program, value, type->second, axis).*found->build)();
+  return (LossBuilder(program, value, type->second, settings).*found->build)();
 }
 
 }  // namespace hoist

@@ -25,11 +25,14 @@ struct LossRow {
 /// integers in the value's shape without the classes. Rows with a negative label are left out; a label that is too
 /// large makes the loss NaN. The value holds logits; for the result of a Softmax or LogSoftmax over the classes the
 /// loss is that of its operand, which is the same number.
+///
+/// `distillation`: the divergence of the value's softmax from that of the input `teacher`, which has the value's type,
+/// both divided by a temperature, 1 by default, and times its square (Hinton, Vinyals and Dean, 2015).
 std::span<const LossRow> loss_rows();
 
-/// Adds the loss NAME or NAME:AXIS of a value, and returns the name of the loss. AXIS is the dimension of the classes,
-/// 1 by default. Errors: an unknown loss or value, a value that is not an array of floats or has sizes that are known
-/// only at run time, an axis that the value does not have.
+/// Adds the loss NAME, NAME:AXIS or NAME:AXIS,TEMPERATURE of a value, and returns the name of the loss. AXIS is the
+/// dimension of the classes, 1 by default. Errors: an unknown loss or value, a value that is not an array of floats or
+/// has sizes that are known only at run time, an axis that the value does not have.
 Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss);
 
 }  // namespace hoist

@@ -259,11 +259,12 @@ Changed drop_output_sequence(OldCall& o) {
   return Nothing{};
 }
 
-// Layers of versions before 12 drop nothing in inference, for which models are compiled. The mask had the type of the
-// data before version 10.
+// Layers of versions before 12 drop nothing in inference; the ratio is for training. The mask had the type of the data
+// before version 10.
 Changed keep_all(OldCall& o) {
   o.drop("is_test");
-  o.drop("ratio");
+  HOIST_TRY(const auto ratio, o.take<double>("ratio"));
+  o.set_input(1, o.number(Scalar::f32, ratio.value_or(0.5)));
   if (o.call.version >= 10 || !o.wants(1)) return Nothing{};
   const std::string mask = o.add(2)[1];
   o.give(1, o.add("Cast", {{"to", onnx_type(o.scalar(0))}}, {mask}));

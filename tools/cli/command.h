@@ -39,6 +39,7 @@ Result<ExitCode> rules(const Options& options);
 Result<ExitCode> run(const Options& options);
 Result<ExitCode> sensitivity(const Options& options);
 Result<ExitCode> test(const Options& options);
+Result<ExitCode> train(const Options& options);
 Result<ExitCode> tune(const Options& options);
 Result<ExitCode> verify(const Options& options);
 Result<ExitCode> worker(const Options& options);

@@ -67,6 +67,15 @@ const std::vector<CommandRow>& command_rows() {
        "  hoist grad models/digits_residual.onnx --loss cross-entropy --wrt weights -o gradient.hoist\n"
        "  hoist grad models/digits_residual.onnx --of \"sum(logits)\" --wrt inputs -o gradient.hoist",
        commands::grad},
+      {"train",
+       "train a model, or train it further: each step is one program, which is compiled like any other; the result is "
+       "the model's file with other weights",
+       "  hoist train models/digits_residual.onnx --data models/digits_residual_calibration.npz --initialise he "
+       "--epochs 20 --validation 0.2 -o trained.onnx\n"
+       "  hoist train model.onnx --data data.npz --optimiser momentum:momentum=0.95 --learning-rate 0.1 --schedule "
+       "cosine --augment flip,crop=4 --checkpoint training\n"
+       "  hoist train model.onnx --data images.npz --distill -o same.onnx",
+       commands::train},
       {"bench", "time a bundle and each of its kernels on seeded inputs",
        "  hoist bench digits.hoist --json digits.json", commands::bench},
       {"tune", "measure the fastest form of each kernel on this device, for compile --tuning",

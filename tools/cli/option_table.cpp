@@ -8,11 +8,13 @@
 
 #include "backends/halide/native/native_target.h"
 #include "ir/gradient/losses.h"
+#include "ir/gradient/training/optimisers.h"
 #include "tools/base/terminal.h"
 #include "tools/cli/log.h"
 #include "tools/driver/sizes.h"
 #include "tools/inspection/layer_stages.h"
 #include "tools/study/queued_models.h"
+#include "tools/training/schedule.h"
 #include "tools/tuning/strategies/candidates.h"
 
 // A member of Options as the function that a row needs.
@@ -24,23 +26,23 @@ namespace table_of_options {
 namespace {
 
 // Commands with common options.
-constexpr char models[] = "bisect compile explain grad inspect reduce report sensitivity test tune",
-               compilers[] = "bisect check compile explain grad inspect reduce report sensitivity test tune",
-               readers[] = "bisect check compile explain export grad inspect reduce report sensitivity test tune",
+constexpr char models[] = "bisect compile explain grad inspect reduce report sensitivity test train tune",
+               compilers[] = "bisect check compile explain grad inspect reduce report sensitivity test train tune",
+               readers[] = "bisect check compile explain export grad inspect reduce report sensitivity test train tune",
                value_readers[] =
-                   "bisect check compile explain export grad inspect reduce report sensitivity test tune verify",
-               bounded[] = "bisect check compile explain grad inspect reduce report sensitivity test tune verify",
+                   "bisect check compile explain export grad inspect reduce report sensitivity test train tune verify",
+               bounded[] = "bisect check compile explain grad inspect reduce report sensitivity test train tune verify",
                stateful[] = "check compile explain inspect", scripted[] = "bisect compile explain inspect reduce",
-               targeted[] = "check compile explain grad inspect report sensitivity test tune",
+               targeted[] = "check compile explain grad inspect report sensitivity test train tune",
                bundles[] = "bench evaluate run verify", budgeted[] = "compile report",
                scaled[] = "compile export report sensitivity",
-               images[] = "compile evaluate export report run sensitivity",
+               images[] = "compile evaluate export report run sensitivity train",
                queued[] = "bench compile evaluate report sensitivity tune worker";
 
 // Headings of --help, in their order there.
-constexpr char output[] = "Output", sizes[] = "Sizes", device[] = "Device", accuracy[] = "Accuracy",
-               images_group[] = "Images", speed[] = "Speed", checks[] = "Checks", queue_group[] = "Queue",
-               expert[] = "Expert", general[] = "Options", hidden[] = "";
+constexpr char output[] = "Output", training[] = "Training", sizes[] = "Sizes", device[] = "Device",
+               accuracy[] = "Accuracy", images_group[] = "Images", speed[] = "Speed", checks[] = "Checks",
+               queue_group[] = "Queue", expert[] = "Expert", general[] = "Options", hidden[] = "";
 
 constexpr auto of_models = OptionNeeds::model, of_budgets = OptionNeeds::budget;
 
@@ -123,7 +125,8 @@ OptionRow row(const char* commands, const char* name, const char* argument, std:
 
 Rows words() {
   return {
-      row("bisect check compile grad reduce sensitivity", "model", "MODEL", "an ONNX file", AT(subject)).required(),
+      row("bisect check compile grad reduce sensitivity train", "model", "MODEL", "an ONNX file", AT(subject))
+          .required(),
       row("report", "model", "MODEL", "an ONNX file", AT(subject)),
       row("export", "model", "MODEL|DIR", "an ONNX file, or a bundle", AT(subject)).required(),
       row("tune", "model", "MODEL|DIR", "an ONNX file; or a bundle, for its model, targets and sizes", AT(subject))
@@ -150,6 +153,8 @@ Rows outputs() {
           AT(output), output),
       row("export", "-o,--output", "FILE",
           "the file, - for standard output (default: the model's name with .exported.onnx, here)", AT(output), output),
+      row("train", "-o,--output", "FILE", "the trained model (default: the model's name with .trained.onnx, here)",
+          AT(output), output),
       row("grad", "-o,--output", "DIR", "compile the program to a bundle in this folder instead of printing it",
           AT(output), output),
       row("inspect", "-o,--output", "FILE.lift",
@@ -168,7 +173,7 @@ Rows outputs() {
           AT(output), output),
       row("manual", "--output-dir", "FOLDER", "write all pages to this folder instead", AT(output), output),
       row("compile grad", "--force", "", "replace the folder if it is a bundle", AT(force), output),
-      row("export", "--force", "", "replace an existing file", AT(force), output),
+      row("export train", "--force", "", "replace an existing file", AT(force), output),
       row("compile", "--programs", "",
           "keep the driver's compiled kernels in the bundle (programs/), which then opens without compiling if device "
           "and driver are the same",
@@ -184,7 +189,7 @@ Rows outputs() {
           SET(set_json), output)
           .needing("--list"),
       row("bench bisect check completion devices evaluate explain export grad help language manual operators profiles "
-          "reduce report rewrite rules run sensitivity test tune verify",
+          "reduce report rewrite rules run sensitivity test train tune verify",
           "--json", "FILE", "write the answer to this file (- for standard output)", SET(set_json), output),
       row("compile inspect", "--print-after", "PASS,...",
           "print the program as text after these passes (hoist rewrite --help lists them), import or all",
@@ -248,6 +253,93 @@ Rows gradients() {
           "constants that the loss depends on, inputs for all float inputs",
           AT(with_respect_to))
           .required(),
+  };
+}
+
+std::string list_of_optimisers() {
+  std::string out;
+  for (const OptimiserRow& row : optimiser_table()) {
+    out += fmt::format("{}{} (", out.empty() ? "" : "; ", row.name);
+    for (const auto& [name, value] : row.parameters)
+      out += fmt::format("{}{}={}", out.back() == '(' ? "" : ", ", name, value);
+    out += ")";
+    const std::vector<std::string> states = row.states();
+    out +=
+        fmt::format(": {}{}", row.meaning, states.empty() ? "" : fmt::format("; states {}", fmt::join(states, ", ")));
+  }
+  return out + ". NAME:PARAMETER=VALUE,... changes hyper-parameters";
+}
+
+std::string list_of_schedules() {
+  std::string out;
+  for (const ScheduleRow& row : schedule_rows()) out += fmt::format("{}: {}; ", row.name, row.what);
+  return out + "rewind:EPOCHS,SCHEDULE: the last epochs of a training of EPOCHS; FILE: lines EPOCH RATE";
+}
+
+Rows trainings() {
+  return {
+      row("train", "--data", "DATA",
+          "an .npz with one array per input of the model, [samples][the input's axes after the first], and labels (or "
+          "target, for mse); or a folder of images or sounds with a folder for each class, or with labels.txt",
+          AT(data), training)
+          .required(),
+      row("train", "--labels", "FILE",
+          "the labels (integers, -1 for none) or targets (floats) in a .npy or .pb file, one row per sample",
+          AT(training.labels), training)
+          .excluding("--distill"),
+      row("train", "--distill", "", "learn what the model itself gives, so that data need no labels",
+          AT(training.distill), training),
+      row("train", "--temperature", "T", "with --distill: the divisor of the logits", AT(training.temperature),
+          training)
+          .allowing("0.01..1000")
+          .needing("--distill"),
+      row("train", "--of", "NAME", "the value that the loss judges (default: the only output)", AT(training.value),
+          training),
+      row("train", "--loss", "LOSS", list_of_losses(), AT(training.loss), training),
+      row("train", "--optimiser", "NAME", list_of_optimisers(), AT(training.optimiser), training),
+      row("train", "--learning-rate", "RATE", "the learning rate", AT(training.rate), training).allowing("0..1e6"),
+      row("train", "--schedule", "NAME|FILE", "the factor of the learning rate over time; " + list_of_schedules(),
+          AT(training.schedule), training),
+      row("train", "--epochs", "N", "passes over the data", AT(training.epochs), training).allowing("1..1000000"),
+      row("train", "--batch", "N",
+          "samples of one run; an epoch leaves out the samples that do not fill a batch, others each time",
+          AT(training.batch), training)
+          .allowing("1..1048576"),
+      row("train", "--accumulate", "N", "one step for N runs, by the mean of their gradients", AT(training.accumulated),
+          training)
+          .allowing("1..65536"),
+      row("train", "--weight-decay", "X",
+          "the optimiser's decay (default: 0; adamw: 0.01), for weights of two dimensions or more", AT(training.decay),
+          training)
+          .allowing("0..1000"),
+      row("train", "--clip", "NORM", "the largest norm of all gradients together", AT(training.clip), training)
+          .allowing("0..1e9"),
+      row("train", "--freeze", "PATTERN,...",
+          "weights that stay, * for any text; a BatchNormalization whose averages stay keeps its form for inference",
+          AT(training.frozen), training),
+      row("train", "--initialise", "HOW",
+          "begin with random weights: normal numbers by the layer's inputs (he), or uniform ones by its inputs and "
+          "outputs (glorot)",
+          AT(training.initialise), training)
+          .allowing("he|glorot"),
+      row("train", "--augment", "CHANGE,...",
+          "seeded changes of each image in each epoch: flip (left and right), crop=N (a window after N zeros on each "
+          "side)",
+          AT(training.augment), training),
+      row("train", "--validation", "DATA|SHARE",
+          "judge the weights after each epoch on other data, or on this share of the data, and keep the best ones",
+          AT(training.validation), training),
+      row("train", "--patience", "N", "end after N epochs without a better validation", AT(training.patience), training)
+          .allowing("1..1000000")
+          .needing("--validation"),
+      row("train", "--checkpoint", "DIR", "keep the state after each epoch in this folder", AT(training.checkpoint),
+          training),
+      row("train", "--resume", "", "go on after the checkpoint, to the same bits as without a break",
+          AT(training.resume), training)
+          .needing("--checkpoint"),
+      row("train", "--step", "DIR", "also write the step as a bundle, for inspect, bench and verify", AT(training.step),
+          training),
+      row("train", "--seed", "N", "the seed of orders, changes, Dropout and --initialise", AT(training.seed), training),
   };
 }
 
@@ -349,7 +441,7 @@ Rows devices() {
           "use only this device: an index, a name or a part of one, or native for native code (default: the first "
           "OpenCL device and native code)",
           AT(worker.device), device),
-      row("bench evaluate run test verify", "--threads", "N", "the maximum number of threads of a CPU device",
+      row("bench evaluate run test train verify", "--threads", "N", "the maximum number of threads of a CPU device",
           AT(run.threads), device)
           .allowing("1..4096"),
       row("worker", "--threads", "N", "the maximum number of threads of a CPU device for one job", AT(worker.threads),
@@ -510,9 +602,10 @@ Rows speeds() {
 
 Rows comparisons() {
   return {
-      row("compile grad", "--no-check", "",
-          "do not compare the kernels with the interpreter on the device before the bundle is written", AT(no_check),
-          checks),
+      row("compile grad train", "--no-check", "",
+          "do not compare the kernels with the interpreter on the device before the bundle is written, or the training "
+          "begins",
+          AT(no_check), checks),
       row("bisect reduce", "--no-check", "", "compare rules and passes only, not kernels on the device", AT(no_check),
           checks),
       row("compile", "--validate", "",
@@ -610,7 +703,7 @@ Rows queues() {
 
 Rows experts() {
   return {
-      row("compile explain grad inspect", "--memory", "MIB",
+      row("compile explain grad inspect train", "--memory", "MIB",
           "limit of memory between layers, in MiB: values whose second computation costs least for the memory that it "
           "frees are computed again before late reads",
           AT(model.memory), expert)
@@ -694,8 +787,8 @@ const std::vector<OptionRow>& option_rows() {
   using namespace table_of_options;
   static const Rows rows = [] {
     Rows out;
-    for (auto part : {of_the_program, words, outputs, gradients, extents, devices, accuracies, preprocessing, speeds,
-                      comparisons, queues, experts}) {
+    for (auto part : {of_the_program, words, outputs, gradients, trainings, extents, devices, accuracies, preprocessing,
+                      speeds, comparisons, queues, experts}) {
       Rows more = part();
       std::move(more.begin(), more.end(), std::back_inserter(out));
     }

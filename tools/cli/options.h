@@ -14,6 +14,7 @@
 #include "tools/queue/queue.h"
 #include "tools/queue/worker.h"
 #include "tools/study/budgeted_compile.h"
+#include "tools/training/training_options.h"
 
 namespace hoist {
 
@@ -64,6 +65,7 @@ struct Options {
   ModelOptions model;
   RunOptions run;
   BudgetOptions budget;
+  TrainingOptions training;
   ImageOptions images;
   queue::QueueOptions queue;
   queue::WorkerOptions worker;

@@ -25,23 +25,31 @@ Expr mixed(Expr counter) {
   });
 }
 
-// The mixing separates the sequences of seeds that differ in few bits.
-uint64_t start_of(float seed) {
-  uint64_t x = std::bit_cast<uint32_t>(seed) + random_step;
+uint64_t mixed(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return x ^ (x >> 31);
 }
 
+// The words of a sequence. The mixing of its start separates the sequences of seeds that differ in few bits.
+Expr words_from(int64_t count, Expr start) {
+  return map(
+      [&](Expr i) {
+        return mixed(call(Function::add, {times(i, random_step), start}));
+      },
+      iota(count, Scalar::u64));
+}
+
+Expr word(uint64_t x) { return literal_integer(Scalar::u64, static_cast<int64_t>(x)); }
+
 }  // namespace
 
 Expr random_words(int64_t count, float seed) {
-  const auto start = static_cast<int64_t>(start_of(seed) + random_step);
-  return map(
-      [&](Expr i) {
-        return mixed(call(Function::add, {times(i, random_step), literal_integer(Scalar::u64, start)}));
-      },
-      iota(count, Scalar::u64));
+  return words_from(count, word(mixed(std::bit_cast<uint32_t>(seed) + random_step) + random_step));
+}
+
+Expr random_words(int64_t count, uint64_t seed, Expr run) {
+  return words_from(count, mixed(call(Function::add, {times(run, random_step), word(mixed(seed + random_step))})));
 }
 
 }  // namespace hoist::operators

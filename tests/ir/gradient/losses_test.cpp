@@ -38,6 +38,30 @@ TEST(Losses, AreMeansOfSquares) {
   expect_gradients(p, {"loss", false, {"y"}});
 }
 
+// p log(p / q) for two classes with these differences of logits.
+double divergence(double teacher, double student) {
+  const double p = 1 / (1 + std::exp(-teacher)), q = 1 / (1 + std::exp(-student));
+  return p * std::log(p / q) + (1 - p) * std::log((1 - p) / (1 - q));
+}
+
+TEST(Losses, AreDivergencesFromATeacher) {
+  constexpr char logits[] = "constant %y : [2][2]f64 = {0.5, -1, 2, 0.25}\n";
+  const Program one = with_loss(logits, "y", "distillation", "1, 0, -3, 1");
+  EXPECT_NEAR(loss_of(one), (divergence(1, 1.5) + divergence(-4, 1.75)) / 2, 1e-12);
+  expect_gradients(one, {"loss", false, {"y"}});
+  const Program warm = with_loss(logits, "y", "distillation:1,2", "1, 0, -3, 1");
+  EXPECT_NEAR(loss_of(warm), 4 * (divergence(0.5, 0.75) + divergence(-2, 0.875)) / 2, 1e-12);
+  expect_gradients(warm, {"loss", false, {"y"}});
+  // Probabilities of the teacher, for a value that is a copy of probabilities.
+  const Program soft = with_loss(std::string(logits) +
+                                     "define %s : [2][2]f64 = Softmax(%y; axis = 1)\n"
+                                     "define %z : [2][2]f64 = Identity(%s)\n",
+                                 "z", "distillation",
+                                 "0.73105857863000487925, 0.26894142136999512075, 0.01798620996209155803, "
+                                 "0.98201379003790844197");
+  EXPECT_NEAR(loss_of(soft), loss_of(one), 1e-9);
+}
+
 double cross_entropy(const std::vector<double>& row, size_t label) {
   double sum = 0;
   for (const double v : row) sum += std::exp(v);
@@ -87,7 +111,7 @@ TEST(Losses, RefuseOtherValues) {
     const auto added = add_loss(p, value, loss);
     return added.ok() ? "none" : added.errors()[0].text();
   };
-  EXPECT_THAT(problem("x", "hinge"), HasSubstr("hinge: is no loss (cross-entropy, mse)"));
+  EXPECT_THAT(problem("x", "hinge"), HasSubstr("hinge: is no loss (cross-entropy, distillation, mse)"));
   EXPECT_THAT(problem("x", "cross-entropy:2"), HasSubstr("x: is [2][3]f32, and has no axis 2 for the classes"));
   EXPECT_THAT(problem("x", "cross-entropy:one"), HasSubstr("cross-entropy:one: names no axis"));
   EXPECT_THAT(problem("x", "mse:1"), HasSubstr("mse has no axis"));

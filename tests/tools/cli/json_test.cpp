@@ -148,6 +148,9 @@ TEST_F(JsonAnswers, KeysAreThoseOfThePage) {
   EXPECT_EQ(found.at("total"), 500);
   found = answer({"evaluate", bundle, "--data", models + "digits_fully_connected_test.npz", "--against", bundle});
   EXPECT_EQ(found.at("outputs").at(0).at("agreement"), 1);
+  found = answer({"train", model, "--data", models + "digits_fully_connected_test.npz", "--epochs", "2", "--validation",
+                  "0.2", "-o", in("trained.onnx")});
+  EXPECT_EQ(found.at("epochs").size(), 2u);
   ASSERT_TRUE(write_npy(in("x.npy"), Tensor(Scalar::f32, {1, 1, 8, 8})).ok());
   found = answer({"run", bundle, "--input", "image=" + in("x.npy"), "--output-dir", in("out")});
   EXPECT_EQ(found.at("outputs").at(0).at("shape"), json({1, 10}));

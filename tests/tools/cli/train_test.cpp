@@ -1,0 +1,177 @@
+// Tests hoist train with the command line: accuracy, the written file, checkpoints to the same bits, and errors.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "frontend/replace_weights.h"
+#include "tests/tools/data/npz_file.h"
+#include "tests/tools/program.h"
+#include "tools/base/files.h"
+
+namespace hoist::train_test {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string models = HOIST_SOURCE_DIR "/models/";
+const std::string model = models + "digits_fully_connected.onnx", data = models + "digits_fully_connected_test.npz";
+
+class TrainCommand : public InTemporaryFolder {
+ protected:
+  Ran train(std::vector<std::string> more, const std::string& of = model, const std::string& from = data) const {
+    std::vector<std::string> all = {"train", of, "--data", from, "--force"};
+    all.insert(all.end(), more.begin(), more.end());
+    if (std::find(more.begin(), more.end(), "-o") == more.end()) all.insert(all.end(), {"-o", in("out.onnx")});
+    return run_hoist(all);
+  }
+  nlohmann::json answer(std::vector<std::string> more, const std::string& of = model) const {
+    more.insert(more.end(), {"--json", in("answer.json")});
+    const Ran ran = train(std::move(more), of);
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const auto text = read_file(in("answer.json"));
+    return text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  }
+};
+
+TEST_F(TrainCommand, LearnsFromTheBeginning) {
+  const nlohmann::json found = answer({"--initialise", "he", "--epochs", "30", "--learning-rate", "0.005", "--schedule",
+                                       "cosine", "--validation", "0.2"});
+  EXPECT_EQ(found["epochs"].size(), 30);
+  EXPECT_EQ(found["steps"], 30 * 12);
+  EXPECT_GT(found["best"]["right"], 0.9);
+  // The file is the model with other values of the same size.
+  const auto before = read_file(model), after = read_file(in("out.onnx"));
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_EQ(before->size(), after->size());
+  EXPECT_NE(*before, *after);
+  EXPECT_EQ(*float_initialisers(model), *float_initialisers(in("out.onnx")));
+  // The compiled file has that accuracy on the data.
+  ASSERT_EQ(run_hoist({"compile", in("out.onnx"), "--target", "native", "-o", in("out.hoist")}).code, 0);
+  const Ran judged = run_hoist({"evaluate", in("out.hoist"), "--data", data});
+  EXPECT_THAT(judged.out, HasSubstr("top1: 4"));
+}
+
+TEST_F(TrainCommand, TrainsNormalisationAndAttention) {
+  for (const std::string name : {"digits_residual", "digits_attention"}) {
+    const std::string samples = models + name + "_test.npz";
+    const Ran ran = run_hoist({"train", models + name + ".onnx", "--data", samples, "--initialise", "glorot",
+                               "--epochs", "6", "--batch", "25", "--learning-rate", "0.01", "--validation", "0.2", "-o",
+                               in(name + ".onnx"), "--json", in("answer.json")});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_THAT(ran.out, HasSubstr("agree with the interpreter"));
+    const auto found = nlohmann::json::parse(*read_file(in("answer.json")));
+    EXPECT_GT(found["best"]["right"], 0.8) << name;
+  }
+}
+
+TEST_F(TrainCommand, LearnsFromTheModelItself) {
+  const nlohmann::json found =
+      answer({"--distill", "--initialise", "he", "--epochs", "30", "--learning-rate", "0.005", "--validation", "0.2"});
+  EXPECT_GT(found["best"]["right"], 0.9);
+}
+
+TEST_F(TrainCommand, ResumesToTheSameBits) {
+  const std::vector<std::string> shared = {"--initialise", "he", "--validation", "0.2", "--optimiser", "adamw",
+                                           "--clip",       "1",  "--accumulate", "2",   "--schedule",  "cosine",
+                                           "--seed",       "3"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), shared.begin(), shared.end());
+    return more;
+  };
+  ASSERT_EQ(train(with({"--epochs", "6", "-o", in("whole.onnx")})).code, 0);
+  std::ofstream(in("rates")) << "0 0.001\n";
+  ASSERT_EQ(train(with({"--epochs", "6", "--checkpoint", in("kept"), "-o", in("kept.onnx")})).code, 0);
+  EXPECT_EQ(*read_file(in("whole.onnx")), *read_file(in("kept.onnx")));
+  // A break after three epochs, with a schedule that does not depend on their number.
+  const auto constant = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--initialise", "he", "--validation", "0.2", "--schedule", in("rates")});
+    return more;
+  };
+  ASSERT_EQ(train(constant({"--epochs", "6", "-o", in("a.onnx")})).code, 0);
+  ASSERT_EQ(train(constant({"--epochs", "3", "--checkpoint", in("c"), "-o", in("b.onnx")})).code, 0);
+  EXPECT_NE(*read_file(in("a.onnx")), *read_file(in("b.onnx")));
+  Ran ran = train(constant({"--epochs", "6", "--checkpoint", in("c")}));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("holds a checkpoint (--resume goes on after it)"));
+  ASSERT_EQ(train(constant({"--epochs", "6", "--checkpoint", in("c"), "--resume", "-o", in("b.onnx")})).code, 0);
+  EXPECT_EQ(*read_file(in("a.onnx")), *read_file(in("b.onnx")));
+  EXPECT_EQ(files_below(in("c")).size(), 3);
+
+  ran = train(constant({"--epochs", "7", "--checkpoint", in("c"), "--resume", "--seed", "2"}));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("is of another training: seed was 1, and is 2"));
+  std::ofstream(in("c/training.json")) << "{}";
+  ran = train(constant({"--epochs", "7", "--checkpoint", in("c"), "--resume"}));
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("is damaged"));
+  EXPECT_THAT(train({"--checkpoint", in("none"), "--resume"}).err, HasSubstr("holds no checkpoint"));
+}
+
+TEST_F(TrainCommand, KeepsFrozenWeights) {
+  ASSERT_EQ(train({"--epochs", "1", "--freeze", "dense*"}).code, 0);
+  const nlohmann::json found = answer({"--epochs", "1", "--freeze", "dense*"});
+  EXPECT_EQ(found["weights"], nlohmann::json({"classifier/weight", "classifier/bias"}));
+  const Ran ran = train({"--freeze", "dens"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("--freeze dens: fits no weight"));
+}
+
+TEST_F(TrainCommand, EndsEarlyAndAugments) {
+  const nlohmann::json found = answer({"--epochs", "500", "--validation", "0.2", "--patience", "2", "--augment",
+                                       "crop=1", "--learning-rate", "0.1", "--batch", "64"});
+  EXPECT_LT(found["epochs"].size(), 500);
+  EXPECT_EQ(found["ended"], "no better for 2 epochs");
+}
+
+TEST_F(TrainCommand, WritesTheStepAsABundle) {
+  ASSERT_EQ(train({"--epochs", "1", "--step", in("step")}).code, 0);
+  const Ran ran = run_hoist({"verify", in("step"), "--derivation"});
+  EXPECT_EQ(ran.code, 0) << ran.out << ran.err;
+}
+
+TEST_F(TrainCommand, NamesTheStepOfALossThatIsNotFinite) {
+  const std::string attention = models + "digits_attention";
+  const Ran ran = train({"--epochs", "2", "--optimiser", "sgd", "--learning-rate", "1e6", "-o", in("nan.onnx")},
+                        attention + ".onnx", attention + "_test.npz");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.err, HasSubstr("of epoch 1: the loss is not a finite number; the first such layer is "));
+  EXPECT_FALSE(std::filesystem::exists(in("nan.onnx")));
+}
+
+TEST_F(TrainCommand, RefusesBadInput) {
+  const auto refused = [&](const std::vector<std::string>& more, int code, const std::string& text,
+                           const std::string& from = data) {
+    const Ran ran = train(more, model, from);
+    EXPECT_EQ(ran.code, code) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(text));
+    EXPECT_FALSE(std::filesystem::exists(in("out.onnx")));
+  };
+  refused({"--optimiser", "adan"}, 2, "adan: is no optimiser (did you mean adam?)");
+  refused({"--schedule", "cosin"}, 2, "is no schedule and no file (did you mean cosine?)");
+  refused({"--schedule", "rewind:5,step", "--epochs", "10"}, 2, "rewind:EPOCHS,SCHEDULE");
+  refused({"--augment", "turn"}, 2, "is neither flip nor crop=N");
+  refused({"--batch", "501"}, 3, "500 samples do not fill a batch of 501");
+  refused({"--validation", "0.0001"}, 3, "keeps 0 of 500 samples apart");
+  refused({"--validation", "none.npz"}, 3, "none.npz");
+  refused({"--loss", "hinge"}, 3, "hinge: is no loss");
+  refused({"--labels", in("none.npy")}, 3, "none.npy");
+  const Tensor images(Scalar::f32, {40, 1, 8, 8});
+  Tensor some = images;
+  some.set_float(3, 1);
+  std::vector<int64_t> labels(40, 1);
+  labels[7] = 10;
+  refused({}, 3, "sample 7 has label 10, and there are 10 classes",
+          data_file(folder_->path(), {{"image", some}, {"labels", Tensor::of(Scalar::i64, {40}, labels)}}).string());
+  refused({}, 3, "is not there (--labels FILE gives it, --distill needs none)",
+          data_file(folder_->path(), {{"image", some}}).string());
+  refused({"--loss", "mse"}, 3, "expected floats, [40][10]",
+          data_file(folder_->path(), {{"image", some}, {"target", Tensor(Scalar::f32, {40, 9})}}).string());
+  EXPECT_EQ(run_hoist({"train", model}).code, 2);
+  const Ran same = train({"-o", model});
+  EXPECT_EQ(same.code, 2);
+  EXPECT_THAT(same.err, HasSubstr("is the model itself"));
+}
+
+}  // namespace hoist::train_test

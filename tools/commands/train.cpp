@@ -1,0 +1,117 @@
+// hoist train: other weights for a model, from data.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "frontend/replace_weights.h"
+#include "ir/base/stopwatch.h"
+#include "tools/base/file_lock.h"
+#include "tools/base/files.h"
+#include "tools/base/json_answer.h"
+#include "tools/base/terminal.h"
+#include "tools/cli/command.h"
+#include "tools/commands/compiled_bundle.h"
+#include "tools/training/schedule.h"
+#include "tools/training/trainer.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+// The options that a continued training has to share.
+Json settings_of(const Options& command, const TrainingSets& sets, const TrainingSession& session) {
+  const TrainingOptions& o = command.training;
+  return {{"data", sets.data.hash}, {"weights", session.weights()},
+          {"loss", o.loss},         {"optimiser", o.optimiser},
+          {"decay", o.decay},       {"clip", o.clip},
+          {"batch", o.batch},       {"accumulate", o.accumulated},
+          {"seed", o.seed},         {"augment", o.augment},
+          {"distill", o.distill},   {"initialise", o.initialise}};
+}
+
+Result<TrainingSets> sets_of(const Options& command, const BatchShape& shape) {
+  const TrainingOptions& training = command.training;
+  TrainingSets out;
+  HOIST_TRY(out.data, read_training_data(command.data, training.labels, shape, command.images, !training.distill));
+  if (training.validation.empty()) return out;
+  char* rest = nullptr;
+  const double share = std::strtod(training.validation.c_str(), &rest);
+  if (*rest == '\0') {
+    HOIST_TRY(SplitTrainingData parts, split_training_data(std::move(out.data), share, training.seed));
+    return TrainingSets{std::move(parts.first), std::move(parts.kept_apart)};
+  }
+  HOIST_TRY(out.validation, read_training_data(training.validation, "", shape, command.images, !training.distill));
+  return out;
+}
+
+Result<Nothing> check_files(const Options& command) {
+  std::error_code none;
+  if (!command.force && fs::exists(command.output, none) && fs::is_regular_file(command.output, none))
+    return Diagnostic{command.output, "exists", "--force replaces it"};
+  if (fs::equivalent(command.output, command.subject, none))
+    return usage_error("--output", "is the model itself", "name another file");
+  HOIST_TRY_VOID(refuse_two_outputs(command.json, "--output", command.output));
+  HOIST_TRY_VOID(refuse_unwritable(command.output));
+  return refuse_unwritable(command.json);
+}
+
+void tell(const Options& command, const Trained& trained) {
+  if (!trained.ended.empty())
+    print_message("note", "ended after " + std::to_string(trained.progress.epochs) + " epochs: " + trained.ended);
+  std::string best;
+  if (trained.progress.best_epoch > 0) {
+    best = fmt::format(", weights of epoch {} with validation loss {:.5g}", trained.progress.best_epoch,
+                       trained.progress.best.loss);
+    if (trained.progress.best.right) best += fmt::format(" and {:.2f} % right", 100 * *trained.progress.best.right);
+  }
+  const double rate = trained.seconds > 0 ? static_cast<double>(trained.steps) / trained.seconds : 0;
+  print_summary("{}: {} steps, {:.1f} a second{}", command.output, trained.progress.steps, rate, best);
+}
+
+Json answer_of(const Options& command, const TrainingSession& session, const Trained& trained) {
+  Json out = {{"model", command.output},
+              {"weights", session.weights()},
+              {"device", session.device()},
+              {"epochs", trained.progress.curve},
+              {"steps", trained.progress.steps},
+              {"steps_per_second", trained.seconds > 0 ? static_cast<double>(trained.steps) / trained.seconds : 0.0},
+              {"ended", trained.ended}};
+  if (trained.progress.best_epoch > 0) {
+    out["best"] = json_of(trained.progress.best);
+    out["best"]["epoch"] = trained.progress.best_epoch;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<ExitCode> commands::train(const Options& given) {
+  Options command = given;
+  if (!command.is_given("--output")) command.output = output_named_after(command.subject, ".trained.onnx");
+  if (!command.is_given("--target") && command.model.device.empty() && command.model.profile.empty()) {
+    HOIST_TRY(const std::string target, resolved_target("native"));
+    command.model.targets = {target};
+  }
+  HOIST_TRY_VOID(check_files(command));
+  HOIST_TRY_VOID(Schedule::read(command.training.schedule, command.training.rate, command.training.epochs));
+  HOIST_TRY(const FileLock lock, FileLock::take(command.output));
+  HOIST_TRY(const FileLock checkpoint_lock, FileLock::take(command.training.checkpoint));
+  HOIST_TRY(TrainingSession session,
+            TrainingSession::open(command.subject, command.model, command.training, command.run, !command.no_check));
+  if (!command.no_check) report_check(session.check());
+  HOIST_TRY(const TrainingSets sets, sets_of(command, session.shape()));
+  Checkpoint checkpoint(command.training.checkpoint, settings_of(command, sets, session));
+  const bool is_kept = !command.training.checkpoint.empty();
+  if (is_kept && checkpoint.exists() && !command.training.resume)
+    return Diagnostic{command.training.checkpoint, "holds a checkpoint", "--resume goes on after it"};
+  HOIST_TRY(const Trained trained, hoist::train(session, sets, command.training, is_kept ? &checkpoint : nullptr));
+  HOIST_TRY(const std::string bytes, replace_weights(command.subject, trained.weights));
+  HOIST_TRY_VOID(write_file(command.output, bytes));
+  tell(command, trained);
+  return done(answer_json(command.json, answer_of(command, session, trained)));
+}
+
+}  // namespace hoist

@@ -1,0 +1,178 @@
+#include "tools/training/trainer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/base/stopwatch.h"
+#include "ir/base/temporary_folder.h"
+#include "tools/base/interruption.h"
+#include "tools/base/terminal.h"
+#include "tools/training/schedule.h"
+
+namespace hoist {
+namespace {
+
+constexpr size_t bar_width = 24;
+
+class Trainer {
+ public:
+  Trainer(TrainingSession& session, const TrainingSets& sets, const TrainingOptions& options, Checkpoint* checkpoint,
+          Schedule schedule, Augmentation augmentation, TemporaryFolder folder)
+      : session_(session),
+        sets_(sets),
+        options_(options),
+        checkpoint_(checkpoint),
+        schedule_(std::move(schedule)),
+        augmentation_(augmentation),
+        folder_(std::move(folder)),
+        steps_(sets.data.count() / options.batch) {}
+
+  Result<Trained> run() {
+    if (checkpoint_ != nullptr && options_.resume) {
+      HOIST_TRY(out_.progress, checkpoint_->read(session_));
+      print_message("note", fmt::format("goes on after epoch {}", out_.progress.epochs));
+    }
+    TrainingProgress& progress = out_.progress;
+    while (progress.epochs < options_.epochs && out_.ended.empty()) {
+      HOIST_TRY_VOID(session_.save_states(good()));
+      HOIST_TRY_VOID(epoch());
+    }
+    if (progress.best_weights.empty()) {
+      HOIST_TRY(out_.weights, session_.weight_values());
+    } else {
+      out_.weights = progress.best_weights;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  std::filesystem::path good() const { return folder_.path() / "states"; }
+
+  std::vector<Tensor> batch(const std::vector<int64_t>& order, int64_t number) const {
+    const auto first = order.begin() + number * options_.batch;
+    return batch_of(sets_.data, {first, first + options_.batch}, session_.shape(), augmentation_, options_.seed,
+                    out_.progress.epochs);
+  }
+
+  double rate(int64_t step) const {
+    return schedule_.rate(static_cast<double>(out_.progress.epochs) +
+                          static_cast<double>(step) / static_cast<double>(steps_));
+  }
+
+  Result<Nothing> epoch() {
+    TrainingProgress& progress = out_.progress;
+    const std::vector<int64_t> order = order_of_epoch(sets_.data.count(), options_.seed, progress.epochs);
+    double sum = 0;
+    Stopwatch whole;
+    int64_t done = 0;
+    for (; done < steps_ && !interruptible_.interrupted(); ++done) {
+      const Stopwatch stopwatch;
+      HOIST_TRY(const double loss, session_.step(batch(order, done), rate(done)));
+      out_.seconds += stopwatch.seconds();
+      if (!std::isfinite(loss)) return not_finite(order, done);
+      sum += loss;
+      show(done, sum / static_cast<double>(done + 1));
+    }
+    out_.steps += done;
+    if (done < steps_) {
+      out_.ended = "interrupted";
+      return Nothing{};
+    }
+    const double last_rate = rate(steps_ - 1);
+    ++progress.epochs;
+    progress.steps += done;
+    const double loss = sum / static_cast<double>(done);
+    nlohmann::ordered_json point = {{"epoch", progress.epochs}, {"loss", loss}, {"rate", last_rate}};
+    std::string line = fmt::format("epoch {} of {}: {} loss {:.5g}", progress.epochs, options_.epochs, bar(loss), loss);
+    if (sets_.validation.count() > 0) HOIST_TRY_VOID(validate(point, line));
+    progress.curve.push_back(point);
+    print_summary("{}, rate {:.3g}, {:.1f} s", line, last_rate, whole.seconds());
+    if (checkpoint_ != nullptr) HOIST_TRY_VOID(checkpoint_->write(session_, progress));
+    interruptible_.arm("the weights so far are kept");
+    return Nothing{};
+  }
+
+  // The loss as a share of the first one.
+  std::string bar(double loss) const {
+    const nlohmann::ordered_json& curve = out_.progress.curve;
+    const double first = curve.empty() ? loss : curve.front().value("loss", loss);
+    return progress_bar(first > 0 ? std::clamp(loss / first, 0.0, 1.0) : 0, bar_width);
+  }
+
+  Result<Nothing> validate(nlohmann::ordered_json& point, std::string& line) {
+    TrainingProgress& progress = out_.progress;
+    HOIST_TRY(WeightValues weights, session_.weight_values());
+    HOIST_TRY(const Judgement found, session_.judge(sets_.validation, weights));
+    point["validation"] = json_of(found);
+    line += fmt::format(", validation loss {:.5g}", found.loss);
+    if (found.right) line += fmt::format(", {:.2f} % right", 100 * *found.right);
+    const bool is_first = progress.best_weights.empty();
+    const double right = found.right.value_or(0), best = progress.best.right.value_or(0);
+    if (is_first || right > best || (right == best && found.loss < progress.best.loss)) {
+      progress.best = found;
+      progress.best_epoch = progress.epochs;
+      progress.best_weights = std::move(weights);
+      progress.waited = 0;
+      line += " (best)";
+    } else if (++progress.waited >= options_.patience && options_.patience > 0) {
+      out_.ended = fmt::format("no better for {} epochs", progress.waited);
+    }
+    return Nothing{};
+  }
+
+  // Repeats the epoch from its beginning, which gives the same bits, to name the layers of the step.
+  Result<Nothing> not_finite(const std::vector<int64_t>& order, int64_t step) {
+    const std::string where = fmt::format("step {} of epoch {}", step + 1, out_.progress.epochs + 1);
+    std::string layers = "the loss";
+    HOIST_TRY_VOID(session_.load_states(good()));
+    for (int64_t i = 0; i < step; ++i) HOIST_TRY_VOID(session_.step(batch(order, i), rate(i)));
+    HOIST_TRY(std::vector<std::string> found, session_.layers_not_finite(batch(order, step), rate(step)));
+    if (!found.empty()) layers = found.front();
+    const std::string kept = checkpoint_ != nullptr && out_.progress.epochs > 0
+                                 ? fmt::format("; the checkpoint after epoch {} is kept", out_.progress.epochs)
+                                 : "";
+    return Diagnostic{where, "the loss is not a finite number; the first such layer is " + layers,
+                      "a smaller --learning-rate, or --clip" + kept, ErrorKind::negative};
+  }
+
+  void show(int64_t done, double loss) {
+    const auto all = static_cast<double>(options_.epochs * steps_);
+    const auto now = static_cast<double>(out_.progress.epochs * steps_ + done + 1);
+    if (done % 8 == 7)
+      progress_.show(
+          fmt::format("epoch {}, step {} of {}, loss {:.4g}", out_.progress.epochs + 1, done + 1, steps_, loss),
+          now / all);
+  }
+
+  TrainingSession& session_;
+  const TrainingSets& sets_;
+  const TrainingOptions& options_;
+  Checkpoint* checkpoint_;
+  Schedule schedule_;
+  Augmentation augmentation_;
+  TemporaryFolder folder_;
+  int64_t steps_;
+  Trained out_;
+  Interruptible interruptible_;
+  Progress progress_;
+};
+
+}  // namespace
+
+Result<Trained> train(TrainingSession& session, const TrainingSets& sets, const TrainingOptions& options,
+                      Checkpoint* checkpoint) {
+  if (sets.data.count() < options.batch)
+    return Diagnostic{"--batch", fmt::format("{} samples do not fill a batch of {}", sets.data.count(), options.batch),
+                      "make the batch smaller"};
+  std::string changes;
+  for (const std::string& word : options.augment) changes += (changes.empty() ? "" : ",") + word;
+  HOIST_TRY(const Augmentation augmentation, augmentation_of(changes, session.shape()));
+  HOIST_TRY(Schedule schedule, Schedule::read(options.schedule, options.rate, options.epochs));
+  HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
+  return Trainer(session, sets, options, checkpoint, std::move(schedule), augmentation, std::move(folder)).run();
+}
+
+}  // namespace hoist

@@ -1,0 +1,305 @@
+#include "tools/training/training_session.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "backends/bundle/bundle.h"
+#include "frontend/replace_weights.h"
+#include "ir/gradient/gradient.h"
+#include "ir/gradient/training/initial_weights.h"
+#include "ir/gradient/training/training_mode.h"
+#include "ir/gradient/training/training_step.h"
+#include "lowering/pipeline/passes.h"
+#include "tools/driver/opened_bundle.h"
+
+namespace hoist {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The model for batches of this size.
+Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int64_t batch) {
+  HOIST_TRY_VOID(refuse_bundle(model));
+  HOIST_TRY(const ReadOptions reading, read_options(options));
+  HOIST_TRY(const Program alone, read_model(model, reading));
+  for (const ValueInfo& input : input_infos(alone)) {
+    if (input.shape.empty())
+      return Diagnostic{"input " + input.name, "is a single number, and data need an axis of samples",
+                        "--value fixes an input"};
+    if (input.shape[0] != batch) options.dimensions.push_back(fmt::format("{}.0={}", input.name, batch));
+  }
+  auto program = read_program(model, options);
+  if (!program.ok()) return program.errors();
+  for (const ValueInfo& input : input_infos(*program)) {
+    if (input.shape[0] != batch)
+      return Diagnostic{"input " + input.name, fmt::format("has {} samples in every run", input.shape[0]),
+                        fmt::format("--batch {}, with --accumulate for larger batches", input.shape[0])};
+  }
+  PassOptions passes;
+  passes.unrolled_steps = options.unrolled_steps;
+  HOIST_TRY_VOID(find_pass("inline-bodies")->run(*program, passes));
+  return program;
+}
+
+Result<std::string> judged_value(const Program& program, const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  if (program.outputs.size() == 1) return program.outputs[0];
+  return Diagnostic{program.name, fmt::format("has {} outputs", program.outputs.size()), "name one: --of NAME"};
+}
+
+bool matches(const std::vector<std::string>& patterns, const std::string& name, std::set<std::string>& used) {
+  bool out = false;
+  for (const std::string& pattern : patterns) {
+    if (::fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
+    used.insert(pattern);
+    out = true;
+  }
+  return out;
+}
+
+// Initialisers of the file that the value depends on; averages apart, frozen ones left out.
+Result<Nothing> find_weights(const Program& program, const fs::path& model, const TrainingOptions& options,
+                             TrainingRequest& request) {
+  HOIST_TRY(const std::vector<std::string> stored, float_initialisers(model));
+  const std::set<std::string> in_file(stored.begin(), stored.end());
+  const std::vector<std::string> averages = running_averages(program);
+  std::set<std::string> used;
+  for (const std::string& name : weights_of(program, request.value)) {
+    if (!in_file.contains(name) || matches(options.frozen, name, used)) continue;
+    const bool is_average = std::find(averages.begin(), averages.end(), name) != averages.end();
+    (is_average ? request.averages : request.weights).push_back(name);
+  }
+  for (const std::string& pattern : options.frozen) {
+    if (!used.contains(pattern)) return usage_error("--freeze " + pattern, "fits no weight", "* stands for any text");
+  }
+  return Nothing{};
+}
+
+Result<TrainingRequest> request_for(const Program& program, const fs::path& model, const TrainingOptions& options) {
+  TrainingRequest out;
+  HOIST_TRY(out.value, judged_value(program, options.value));
+  out.loss = options.loss;
+  if (options.distill) {
+    const size_t colon = options.loss.find(':');
+    out.loss = fmt::format("distillation:{},{}", colon == std::string::npos ? "1" : options.loss.substr(colon + 1),
+                           options.temperature);
+  }
+  HOIST_TRY(out.optimiser, with_kind(ErrorKind::usage, optimiser_named(options.optimiser)));
+  if (options.decay > 0) out.optimiser.parameters["decay"] = options.decay;
+  out.clip = options.clip;
+  out.accumulated = options.accumulated;
+  out.seed = options.seed;
+  HOIST_TRY_VOID(find_weights(program, model, options, out));
+  return out;
+}
+
+Result<ModelOnDevice> compiled(Program program, const ModelOptions& options, const RunOptions& run, SelfCheck* check) {
+  HOIST_TRY(OpenedModel opened, open_model(std::move(program), options));
+  PrepareOptions prepare;
+  prepare.profile = opened.profile;
+  prepare.run = run;
+  prepare.lower = compile_options(options).lower;
+  prepare.targets = opened.targets;
+  const std::vector<LoweredGroup> derivations = opened.lowered.groups;
+  HOIST_TRY(ModelOnDevice out, open_on_device(std::move(opened.lowered), prepare, opened.profile));
+  if (check == nullptr) return out;
+  HOIST_TRY(*check, self_check(out.folder.path() / "bundle", out.plan, derivations, 1, lowering_rules(), run));
+  if (check->agrees()) return out;
+  const std::string what = check->mismatch ? check->mismatch->comparison.message : check->launch_mismatch->message;
+  return Diagnostic{"self-check", "a kernel of the training step differs from the interpreter: " + what,
+                    "send it to the project: this is a bug of hoist or of the driver", ErrorKind::difference};
+}
+
+int64_t axis_of_classes(const std::string& loss, size_t rank) {
+  const size_t colon = loss.find(':');
+  const int64_t axis = colon == std::string::npos ? 1 : std::stoll(loss.substr(colon + 1));
+  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+}
+
+// The class with the highest score at a position.
+int64_t best_class(const Tensor& scores, int64_t outer, int64_t classes, int64_t inner, int64_t place) {
+  int64_t best = 0;
+  const auto at = [&](int64_t c) { return scores.float_at((outer * classes + c) * inner + place); };
+  for (int64_t c = 1; c < classes; ++c) {
+    if (at(c) > at(best)) best = c;
+  }
+  return best;
+}
+
+struct Counts {
+  int64_t right = 0, all = 0;
+};
+
+// Compares the best classes with labels, or with the best classes of other scores; the first `samples` of the batch.
+Counts count_right(const Tensor& scores, const Tensor& target, bool is_labels, int64_t axis, int64_t samples) {
+  Counts out;
+  const std::vector<int64_t>& shape = scores.shape();
+  const auto at = static_cast<size_t>(axis);
+  int64_t outer = 1, inner = 1;
+  for (size_t i = 0; i < shape.size(); ++i) (i < at ? outer : inner) *= i == at ? 1 : shape[i];
+  outer = axis == 0 ? outer : outer / shape[0] * samples;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t p = 0; p < inner; ++p) {
+      const int64_t label = is_labels ? target.integer_at(o * inner + p) : best_class(target, o, shape[at], inner, p);
+      if (label < 0) continue;
+      ++out.all;
+      if (best_class(scores, o, shape[at], inner, p) == label) ++out.right;
+    }
+  }
+  return out;
+}
+
+double mean_of_squares(const Tensor& value, const Tensor& target, int64_t samples) {
+  const int64_t count = value.size() / value.shape()[0] * samples;
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double difference = value.float_at(i) - target.float_at(i);
+    sum += difference * difference;
+  }
+  return sum / static_cast<double>(count);
+}
+
+}  // namespace
+
+Result<TrainingSession> TrainingSession::open(const fs::path& model, const ModelOptions& options,
+                                              const TrainingOptions& training, const RunOptions& run, bool is_checked) {
+  HOIST_TRY(Program program, read_for_batch(model, options, training.batch));
+  HOIST_TRY(const TrainingRequest request, request_for(program, model, training));
+  const Program own = program;
+  if (!training.initialise.empty()) HOIST_TRY_VOID(initialise_weights(program, request, training.initialise));
+  HOIST_TRY(TrainingStep step, training_step(program, request));
+  HOIST_TRY(Program judged, judged_program(std::move(program), request, step.weights));
+  const std::map<std::string, Type> types = value_types(judged);
+  BatchShape shape;
+  for (const ValueInfo& input : input_infos(judged)) {
+    if (input.name == step.target) shape.target = input;
+    if (std::find(step.inputs.begin(), step.inputs.end(), input.name) != step.inputs.end())
+      shape.inputs.push_back(input);
+  }
+  const std::vector<int64_t> value = shape_of(types.at(request.value));
+  const bool is_classes = training.distill || !training.loss.starts_with("mse");
+  SelfCheck check;
+  HOIST_TRY(ModelOnDevice compiled_step,
+            compiled(std::move(step.program), options, run, is_checked ? &check : nullptr));
+  if (!training.step.empty()) HOIST_TRY_VOID(write_bundle(compiled_step.plan, training.step));
+  ModelOptions quiet = options;
+  quiet.with_notes = false;
+  HOIST_TRY(ModelOnDevice compiled_judge, compiled(std::move(judged), quiet, run, nullptr));
+  TrainingSession out(std::move(compiled_step), std::move(compiled_judge));
+  if (is_classes) {
+    out.class_axis_ = axis_of_classes(request.loss, value.size());
+    shape.classes = is_integer(shape.target.scalar) ? value[static_cast<size_t>(out.class_axis_)] : 0;
+  }
+  out.is_labelled_ = is_integer(shape.target.scalar);
+  out.shape_ = std::move(shape);
+  out.weights_ = step.weights;
+  out.input_names_ = step.inputs;
+  out.target_ = step.target;
+  out.rate_ = step.rate;
+  out.check_ = check;
+  if (!is_classes) out.class_axis_ = -1;
+  if (training.distill) {
+    HOIST_TRY(BundleRunner teacher, BundleRunner::open(out.judge_.folder.path() / "bundle", run));
+    for (const std::string& name : step.weights) HOIST_TRY_VOID(teacher.set_input(name, own.constants.at(name)));
+    out.teacher_ = std::move(teacher);
+  }
+  return out;
+}
+
+// The teacher's value for the inputs of a batch.
+Result<Tensor> TrainingSession::taught(const std::vector<Tensor>& batch) {
+  BundleRunner& teacher = *teacher_;
+  for (size_t i = 0; i < input_names_.size(); ++i) HOIST_TRY_VOID(teacher.set_input(input_names_[i], batch[i]));
+  HOIST_TRY_VOID(teacher.set_input(target_, Tensor(shape_.target.scalar, shape_.target.shape)));
+  HOIST_TRY_VOID(of_run(teacher, teacher.run()));
+  return teacher.output(1);
+}
+
+Result<Nothing> TrainingSession::set_inputs(std::vector<Tensor> batch, double rate) {
+  if (teacher_) {
+    HOIST_TRY(Tensor target, taught(batch));
+    batch.push_back(std::move(target));
+  }
+  BundleRunner& runner = step_.runner;
+  for (size_t i = 0; i < input_names_.size(); ++i) HOIST_TRY_VOID(runner.set_input(input_names_[i], batch[i]));
+  HOIST_TRY_VOID(runner.set_input(target_, batch.back()));
+  Tensor of_rate(Scalar::f32, {});
+  of_rate.set_float(0, rate);
+  return runner.set_input(rate_, of_rate);
+}
+
+Result<double> TrainingSession::step(std::vector<Tensor> batch, double rate) {
+  HOIST_TRY_VOID(set_inputs(std::move(batch), rate));
+  HOIST_TRY_VOID(of_run(step_.runner, step_.runner.run()));
+  HOIST_TRY(const Tensor loss, step_.runner.output(0));
+  return loss.float_at(0);
+}
+
+Result<std::vector<std::string>> TrainingSession::layers_not_finite(std::vector<Tensor> batch, double rate) {
+  HOIST_TRY_VOID(set_inputs(std::move(batch), rate));
+  BundleRunner& runner = step_.runner;
+  std::vector<std::string> out;
+  for (size_t i = 0; i < runner.steps().size(); ++i) {
+    HOIST_TRY_VOID(of_run(runner, runner.run_steps(i, 1)));
+    const StepInfo& step = runner.steps()[i];
+    if (step.arguments.empty() || step.layers.empty()) continue;
+    HOIST_TRY(const Tensor result, runner.read_array(static_cast<size_t>(step.arguments.back())));
+    if (!is_float(result.scalar())) continue;
+    bool is_finite = true;
+    for (int64_t k = 0; is_finite && k < result.size(); ++k) is_finite = std::isfinite(result.float_at(k));
+    if (!is_finite) out.push_back(step.layers.front());
+  }
+  return out;
+}
+
+Result<Judgement> TrainingSession::judge(const TrainingData& data, const WeightValues& weights) {
+  BundleRunner& runner = judge_.runner;
+  for (const auto& [name, value] : weights) HOIST_TRY_VOID(runner.set_input(name, value));
+  Counts counts;
+  double sum = 0, of = 0;
+  for (int64_t first = 0; first < data.count(); first += shape_.inputs[0].shape[0]) {
+    const int64_t samples = std::min(data.count() - first, shape_.inputs[0].shape[0]);
+    std::vector<int64_t> numbers;
+    for (int64_t i = 0; i < samples; ++i) numbers.push_back(first + i);
+    std::vector<Tensor> batch = batch_of(data, numbers, shape_);
+    if (teacher_) {
+      HOIST_TRY(Tensor target, taught(batch));
+      batch.push_back(std::move(target));
+    }
+    for (size_t i = 0; i < input_names_.size(); ++i) HOIST_TRY_VOID(runner.set_input(input_names_[i], batch[i]));
+    HOIST_TRY_VOID(runner.set_input(target_, batch.back()));
+    HOIST_TRY_VOID(of_run(runner, runner.run()));
+    HOIST_TRY(const Tensor loss, runner.output(0));
+    HOIST_TRY(const Tensor value, runner.output(1));
+    double share = static_cast<double>(samples), one = loss.float_at(0);
+    if (class_axis_ < 0) {
+      one = mean_of_squares(value, batch.back(), samples);
+    } else {
+      const Counts found = count_right(value, batch.back(), is_labelled_, class_axis_, samples);
+      counts.right += found.right, counts.all += found.all;
+      if (is_labelled_) share = static_cast<double>(found.all);
+    }
+    if (share > 0) sum += one * share, of += share;
+  }
+  Judgement out;
+  out.loss = of > 0 ? sum / of : 0;
+  if (counts.all > 0) out.right = static_cast<double>(counts.right) / static_cast<double>(counts.all);
+  return out;
+}
+
+Result<WeightValues> TrainingSession::weight_values() {
+  WeightValues out;
+  const std::vector<ArrayInfo>& states = step_.runner.states();
+  for (size_t i = 0; i < states.size(); ++i) {
+    if (std::find(weights_.begin(), weights_.end(), states[i].name) == weights_.end()) continue;
+    HOIST_TRY(Tensor value, step_.runner.state(i));
+    out.emplace(states[i].name, std::move(value));
+  }
+  return out;
+}
+
+}  // namespace hoist

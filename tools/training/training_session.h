@@ -1,0 +1,63 @@
+// A model in training on a device: the compiled step with its states, and the compiled model that judges weights. For
+// the loop over epochs use trainer.h; a program of a step alone is made by ir/gradient/training.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/data/training_data.h"
+#include "tools/driver/self_check.h"
+#include "tools/study/device_models.h"
+#include "tools/training/training_options.h"
+
+namespace hoist {
+
+using WeightValues = std::map<std::string, Tensor>;
+
+/// The quality of weights on data.
+struct Judgement {
+  double loss = 0;
+  std::optional<double> right;  ///< share of right classes, or of the teacher's classes
+};
+
+class TrainingSession {
+ public:
+  /// Reads and compiles the model. Without `is_checked` the kernels are not compared with the interpreter.
+  static Result<TrainingSession> open(const std::filesystem::path& model, const ModelOptions& options,
+                                      const TrainingOptions& training, const RunOptions& run, bool is_checked);
+
+  const BatchShape& shape() const { return shape_; }
+  const std::vector<std::string>& weights() const { return weights_; }
+  const SelfCheck& check() const { return check_; }
+  std::string device() const { return step_.runner.device_name(); }
+
+  /// One run of the step; returns the loss of the batch before it. `batch` is from batch_of().
+  Result<double> step(std::vector<Tensor> batch, double rate);
+  /// The layers whose results in this run would not be finite, in order; states do not change.
+  Result<std::vector<std::string>> layers_not_finite(std::vector<Tensor> batch, double rate);
+  Result<Judgement> judge(const TrainingData& data, const WeightValues& weights);
+
+  Result<WeightValues> weight_values();
+  Result<Nothing> save_states(const std::filesystem::path& file) { return step_.runner.save_states(file); }
+  Result<Nothing> load_states(const std::filesystem::path& file) { return step_.runner.load_states(file); }
+
+ private:
+  TrainingSession(ModelOnDevice step, ModelOnDevice judge) : step_(std::move(step)), judge_(std::move(judge)) {}
+  Result<Nothing> set_inputs(std::vector<Tensor> batch, double rate);
+  Result<Tensor> taught(const std::vector<Tensor>& batch);
+
+  ModelOnDevice step_, judge_;
+  std::optional<BundleRunner> teacher_;  // the judge's bundle with the model's own weights
+  BatchShape shape_;
+  std::vector<std::string> weights_, input_names_;
+  std::string target_, rate_;
+  int64_t class_axis_ = 1;
+  bool is_labelled_ = true;
+  SelfCheck check_;
+};
+
+}  // namespace hoist
