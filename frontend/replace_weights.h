@@ -1,5 +1,5 @@
-// Other values for the weights of a model file. Everything else of the file keeps its bytes: the graph, names, metadata
-// and what hoist does not read. To write a program as a model use write_model.h.
+// Other values for the weights of a model file. Everything else of the file stays: the graph, names, metadata and
+// fields that hoist does not read. To write a program as a model use write_model.h.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ namespace hoist {
 Result<std::vector<std::string>> float_initialisers(const std::filesystem::path& model);
 
 /// The bytes of the model with these values of initialisers, which have the types and shapes of the file. Values from
-/// external files are inside the result. Errors: the file is no ONNX model or lacks an initialiser, a result past 2
-/// GiB.
+/// external files are inside the result; other initialisers stay where they are. Errors: the file is no ONNX model or
+/// lacks an initialiser, a result past 2 GiB.
 Result<std::string> replace_weights(const std::filesystem::path& model, const std::map<std::string, Tensor>& weights);
 
 }  // namespace hoist

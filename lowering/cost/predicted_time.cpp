@@ -8,13 +8,12 @@ namespace {
 
 // The time of a part is `factor` times that at the full rate. Fitted to 18,819 kernels of 134 networks and blocks on
 // two threads of a Xeon, by the error of whole networks, and weighed against 16 networks and 87 blocks on one thread of
-// a Zen
-// 5. On the Xeon, with the peaks of the same process, the sums of kernels are within 15 % of the measured ones for 68 %
-// of all and 74 % of the 90 published architectures, within 20 % for 83 % and 87 %; on the Zen 5 for 55 % and 66 %. One
-// fit for the Xeon alone has 72 % and 81 % within 15 % in cross-validation over networks, boosted trees on 100 features
-// of terms have 77 % and 84 %. The rest is layouts that defeat a kernel's form (narrow groups of channels, up to 10
-// times), small recurrent steps, numbers that a term does not show (subnormals), and the machine: a run differs from
-// the sum of its kernels by more than 15 % for a fifth of the networks.
+// a Zen 5. On the Xeon, with the peaks of the same process, the sums of kernels are within 15 % of the measured ones
+// for 68 % of all and 74 % of the 90 published architectures, within 20 % for 83 % and 87 %; on the Zen 5 for 55 % and
+// 66 %. One fit for the Xeon alone has 72 % and 81 % within 15 % in cross-validation over networks, boosted trees on
+// 100 features of terms have 77 % and 84 %. The rest is layouts that defeat a kernel's form (narrow groups of channels,
+// up to 10 times), small recurrent steps, numbers that a term does not show (subnormals), and the machine: a run
+// differs from the sum of its kernels by more than 15 % for a fifth of the networks.
 constexpr double factors[time_parts] = {
     1.03,  // contractions: tiles reach 97 % of the best product
     3,     // operations: loads, stores and positions take as much as they do

@@ -1,6 +1,6 @@
 // The predicted time of a kernel: a sum of times, one for each kind of work: the amount of work over the rate of the
-// device (Rates of the target description), times a factor that is fitted to measured kernels. The spread of the sums of
-// whole networks that the fit has not seen is part of the prediction. No choice uses it: choices compare kernels and
+// device (Rates of the target description), times a factor that is fitted to measured kernels. The spread of the sums
+// of whole networks that the fit has not seen is part of the prediction. No choice uses it: choices compare kernels and
 // have costs of their own. A measured time is better, if there is one (tools/inspection/prediction.h).
 #pragma once
 

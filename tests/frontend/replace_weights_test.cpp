@@ -1,4 +1,4 @@
-// Other weights in a model file: all other bytes stay.
+// Other weights in a model file: everything else stays.
 #include "frontend/replace_weights.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST(ReplaceWeights, RefusesOtherFiles) {
   const auto path = folder.write("m.onnx", model_of_weights().SerializeAsString());
   EXPECT_THAT(replace_weights(path, {{"v", weights}}).errors()[0].text(), HasSubstr("has other initialisers"));
   const auto damaged = folder.write("d.onnx", "\x3a\x7fno model");
-  EXPECT_THAT(replace_weights(damaged, {}).errors()[0].text(), HasSubstr("is damaged"));
+  EXPECT_THAT(replace_weights(damaged, {}).errors()[0].text(), HasSubstr("truncated or damaged"));
   EXPECT_FALSE(float_initialisers(damaged).ok());
 }
 

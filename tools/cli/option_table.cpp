@@ -413,7 +413,7 @@ Rows extents() {
 
 Rows devices() {
   return {
-      row(targeted, "--target", "TARGET,...|FILE",
+      row(targeted, "--target", "FILE|TARGET,...",
           "opencl (default), or machine code that needs no driver: native for this processor, or " + target_names() +
               "; of several targets the bundle loads the best that the processor has, and kernels are scheduled for "
               "the first; or a file that hoist devices --profile has written, with the rates that predict times",

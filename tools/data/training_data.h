@@ -29,8 +29,8 @@ struct TrainingData {
 
 /// Reads an .npz, or a folder of images or sounds, as read_samples does; targets are the array `labels` or `target` of
 /// the .npz, the folder's labels, or the file `labels` (.npy or .pb) with a first axis over the samples. Errors: all
-/// errors of read_samples, other shapes or counts, labels that are not below the number of classes, numbers that are not
-/// finite. With `is_judged` false there are no targets.
+/// errors of read_samples, other shapes or counts, labels that are not below the number of classes, numbers that are
+/// not finite. With `is_judged` false there are no targets.
 Result<TrainingData> read_training_data(const std::filesystem::path& data, const std::string& labels,
                                         const BatchShape& shape, const ImageOptions& images, bool is_judged = true);
 

@@ -26,7 +26,7 @@ BY_ARGUMENT = {
     "NUMBER,...": "float | Sequence[float]", "N|WxH": "int | str", "NAME=N": "Mapping[str, int | Sequence[int]]",
     "NAME=VALUE": "Mapping[str, Any]", "INPUT=VALUE": "Mapping[str, Any]", "INPUT=OUTPUT": "str | Mapping[str, str]", "LAYER=FILE": "Mapping[str, FileName]", "FILE": "FileName",
     "FILE|NAME": "FileName", "FILE|shipped": "FileName", "DIR": "FileName", "DATA": "Data", "DEVICE": "str | int",
-    "TARGET,...": "str | Sequence[str]",
+    "FILE|TARGET,...": "str | Sequence[str]",
 }
 
 
