@@ -2,7 +2,8 @@
 
 #include <onnx/onnx_pb.h>
 
-#include "frontend/file/tensor_proto.h"
+#include <algorithm>
+
 #include "frontend/frontend.h"
 #include "frontend/model_header.h"
 
@@ -11,6 +12,21 @@ namespace {
 
 bool is_of_floats(const onnx::TensorProto& tensor) {
   return tensor.data_type() == onnx::TensorProto::FLOAT || tensor.data_type() == onnx::TensorProto::DOUBLE;
+}
+
+// The initialisers that Identity copies, by the names of the copies.
+using Copies = std::map<std::string, const onnx::TensorProto*>;
+Copies copies_in(const onnx::GraphProto& graph) {
+  Copies initialisers, out;
+  for (const onnx::TensorProto& tensor : graph.initializer()) initialisers.emplace(tensor.name(), &tensor);
+  for (const onnx::NodeProto& node : graph.node()) {
+    if (node.op_type() != "Identity" || node.input_size() != 1 || node.output_size() != 1) continue;
+    const auto found = initialisers.find(node.input(0));
+    if (found == initialisers.end()) continue;
+    initialisers.emplace(node.output(0), found->second);
+    out.emplace(node.output(0), found->second);
+  }
+  return out;
 }
 
 // Names, documentation and fields that this version of ONNX does not know stay.
@@ -28,9 +44,11 @@ Result<std::vector<std::string>> float_initialisers(const std::filesystem::path&
   return guarded(path, [&]() -> Result<std::vector<std::string>> {
     HOIST_TRY(const onnx::ModelProto model, parse_model(path, ReadOptions(), nullptr));
     std::vector<std::string> out;
-    for (const onnx::TensorProto& tensor : model.graph().initializer()) {
-      if (is_of_floats(tensor) && tensor.dims_size() > 0) out.push_back(tensor.name());
-    }
+    const auto add = [&](const std::string& name, const onnx::TensorProto& tensor) {
+      if (is_of_floats(tensor) && tensor.dims_size() > 0) out.push_back(name);
+    };
+    for (const onnx::TensorProto& tensor : model.graph().initializer()) add(tensor.name(), tensor);
+    for (const auto& [name, tensor] : copies_in(model.graph())) add(name, *tensor);
     return out;
   });
 }
@@ -38,8 +56,23 @@ Result<std::vector<std::string>> float_initialisers(const std::filesystem::path&
 Result<std::string> replace_weights(const std::filesystem::path& path, const std::map<std::string, Tensor>& weights) {
   return guarded(path, [&]() -> Result<std::string> {
     HOIST_TRY(onnx::ModelProto model, parse_model(path, ReadOptions(), nullptr));
+    onnx::GraphProto& graph = *model.mutable_graph();
+    std::vector<onnx::TensorProto> added;
+    for (const auto& [name, tensor] : copies_in(graph)) {
+      if (weights.count(name) == 0) continue;
+      added.push_back(*tensor);
+      added.back().set_name(name);
+    }
+    const auto is_replaced = [&](const onnx::NodeProto& node) {
+      return std::any_of(added.begin(), added.end(), [&](const onnx::TensorProto& tensor) {
+        return node.output_size() == 1 && node.output(0) == tensor.name();
+      });
+    };
+    auto& nodes = *graph.mutable_node();
+    nodes.erase(std::remove_if(nodes.begin(), nodes.end(), is_replaced), nodes.end());
+    for (const onnx::TensorProto& tensor : added) *graph.add_initializer() = tensor;
     size_t replaced = 0;
-    for (onnx::TensorProto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    for (onnx::TensorProto& tensor : *graph.mutable_initializer()) {
       const auto found = weights.find(tensor.name());
       if (found == weights.end()) continue;
       set_values(tensor, found->second);

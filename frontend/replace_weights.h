@@ -12,11 +12,13 @@
 
 namespace hoist {
 
-/// The names of the initialisers of floats with at least one dimension, in the file's order: a model's weights, among
-/// them. Errors: the file is no ONNX model.
+/// The names of the initialisers of floats with at least one dimension, in the file's order, then the names of their
+/// copies by Identity, which exporters write for parameters of equal values: a model's weights, among them. Errors: the
+/// file is no ONNX model.
 Result<std::vector<std::string>> float_initialisers(const std::filesystem::path& model);
 
-/// The bytes of the model with these values of initialisers, which have the types and shapes of the file. Values from
+/// The bytes of the model with these values of initialisers, which have the types and shapes of the file; a copy of an
+/// initialiser becomes an initialiser. Values from
 /// external files are inside the result; other initialisers stay where they are. Errors: the file is no ONNX model or
 /// lacks an initialiser, a result past 2 GiB.
 Result<std::string> replace_weights(const std::filesystem::path& model, const std::map<std::string, Tensor>& weights);

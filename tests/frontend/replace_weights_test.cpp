@@ -60,6 +60,29 @@ TEST(ReplaceWeights, ChangesNothingElse) {
   }
 }
 
+// Exporters write parameters of equal values once, and name the others by Identity.
+TEST(ReplaceWeights, CopiesBecomeInitialisers) {
+  const Folder folder;
+  onnx::ModelProto model;
+  const std::string text =
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[2] x) => (float[2] y) <float[2] w = {3, 5}> "
+      "{ a = Identity(w) b = Identity(a) u = Mul(x, w) v = Mul(u, a) y = Mul(v, b) }";
+  ASSERT_TRUE(onnx::OnnxParser::Parse(model, text.c_str()).IsOK());
+  const auto path = folder.write("m.onnx", model.SerializeAsString());
+  EXPECT_THAT(*float_initialisers(path), ElementsAre("w", "a", "b"));
+  const auto bytes = replace_weights(path, {{"w", weights}, {"b", Tensor::of<double>(Scalar::f32, {2}, {1, 2})}});
+  ASSERT_TRUE(bytes.ok()) << bytes.errors()[0].text();
+  onnx::ModelProto changed;
+  ASSERT_TRUE(changed.ParseFromString(*bytes));
+  ASSERT_EQ(changed.graph().initializer_size(), 2);
+  EXPECT_EQ(changed.graph().initializer(1).name(), "b");
+  EXPECT_EQ(changed.graph().node_size(), 4);  // without that of b
+  EXPECT_EQ(changed.graph().node(0).output(0), "a");
+  const float numbers[] = {1, 2};
+  EXPECT_EQ(changed.graph().initializer(1).raw_data(), std::string(reinterpret_cast<const char*>(numbers), 8));
+}
+
 TEST(ReplaceWeights, RefusesOtherFiles) {
   const Folder folder;
   const auto path = folder.write("m.onnx", model_of_weights().SerializeAsString());

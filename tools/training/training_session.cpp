@@ -42,6 +42,7 @@ Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int6
   PassOptions passes;
   passes.unrolled_steps = options.unrolled_steps;
   HOIST_TRY_VOID(find_pass("inline-bodies")->run(*program, passes));
+  separate_copies(*program);
   return program;
 }
 

@@ -147,6 +147,15 @@ class TrainingMode {
 
 }  // namespace
 
+void separate_copies(Program& program) {
+  std::erase_if(program.definitions, [&](const Definition& d) {
+    if (call_of(d, "Identity") == nullptr || is_output(program, d.value)) return false;
+    const Expr from = operand(d.expression, 0);
+    const Tensor* value = from->pattern == Pattern::parameter ? find_constant(program, from->name) : nullptr;
+    return value != nullptr && program.constants.emplace(d.value, *value).second;
+  });
+}
+
 std::vector<std::string> running_averages(const Program& program) {
   std::vector<std::string> out;
   for (const Definition& d : program.definitions) {

@@ -1,5 +1,6 @@
 // Layers that compute something else while a model is trained: BatchNormalization, with the statistics of the batch,
-// which its running averages follow, and Dropout. Other layers are the same.
+// which its running averages follow, Dropout, and Identity of a constant, which becomes a weight. Other layers are the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,10 @@ struct TrainingModeRequest {
   uint64_t seed = 1;                  ///< of the elements that Dropout drops
   std::vector<std::string> averages;  ///< the running averages that may change
 };
+
+/// Replaces each Identity of a constant by a constant of its own: exporters write parameters of equal values once, such
+/// as the scales of untrained normalisations, and name the others by Identity (frontend/replace_weights.h).
+void separate_copies(Program& program);
 
 /// The constants that are running averages of the layers.
 std::vector<std::string> running_averages(const Program& program);

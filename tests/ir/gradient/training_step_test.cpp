@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "ir/gradient/training/initial_weights.h"
+#include "ir/gradient/training/training_mode.h"
 #include "ir/program/states.h"
 #include "tests/ir/gradient/program_gradients.h"
 
@@ -243,6 +244,23 @@ TEST(TrainingStep, KeepsFrozenNormalisations) {
   const TrainingStep step = step_of(normalised, wanted);
   EXPECT_THAT(step.weights, ElementsAre("w"));
   expect_descent(step, given(seeded({4, 2, 2, 2}), Tensor::of<int64_t>(Scalar::i64, {4}, {0, 1, 1, 0}), rate), {"w"});
+}
+
+TEST(TrainingStep, SeparatesCopiesOfConstants) {
+  Program p = program(
+      "input %x : [2]f64\nconstant %w : [2]f64 = {1, 2}\ndefine %v : [2]f64 = Identity(%w)\n"
+      "define %u : [2]f64 = Mul(%x, %w)\ndefine %y : [2]f64 = Mul(%u, %v)\noutput %y\n");
+  separate_copies(p);
+  EXPECT_EQ(p.definitions.size(), 2u);
+  ASSERT_TRUE(p.constants.contains("v"));
+  EXPECT_EQ(p.constants.at("v"), p.constants.at("w"));
+  const auto made = training_step(p, request("sgd", {"w", "v"}));
+  ASSERT_TRUE(made.ok()) << made.errors()[0].text();
+  RunSequence runs(made->program);
+  run_once(runs, given(seeded({2}), seeded({2}), rate));
+  EXPECT_EQ(runs.states()[index_of(made->program, "v")], runs.states()[index_of(made->program, "w")])
+      << "equal values of a product move equally";
+  EXPECT_NE(runs.states()[index_of(made->program, "v")], p.constants.at("v"));
 }
 
 TEST(TrainingStep, DropsOtherElementsInEachRun) {
