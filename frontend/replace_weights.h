@@ -1,5 +1,6 @@
-// Other values for the weights of a model file. Everything else of the file stays: the graph, names, metadata and
-// fields that hoist does not read. To write a program as a model use write_model.h.
+// Other values for the weights of a model file. The rest of the model stays: the graph, names, metadata and fields that
+// hoist does not read; only a copy of an initialiser that becomes an initialiser leaves the graph. To write a program
+// as a model use write_model.h.
 #pragma once
 
 #include <filesystem>

@@ -67,8 +67,9 @@ PredictedTime predicted_time(const KernelLoad& load, const Profile& profile) {
              caches = std::max(static_cast<double>(profile.second_caches), near);
   const double weights = static_cast<double>(load.all_weights) > caches ? static_cast<double>(load.weights) : 0;
   const double arrays = static_cast<double>(work.bytes()) - weights;
-  const double as_arrays = seconds_at(weights, rates.second_caches) * factor_of(TimePart::arrays);
-  set(TimePart::weights, std::max(seconds_at(weights, rates.memory), as_arrays / factor_of(TimePart::weights)));
+  out.parts[static_cast<size_t>(TimePart::weights)] =
+      std::max(factor_of(TimePart::weights) * seconds_at(weights, rates.memory),
+               factor_of(TimePart::arrays) * seconds_at(weights, rates.second_caches));
   set(TimePart::arrays, seconds_at(std::min(arrays, near), rates.first_cache) +
                             seconds_at(std::clamp(arrays - near, 0.0, caches - near), rates.second_caches));
   set(TimePart::memory, seconds_at(std::max(0.0, arrays - caches), rates.memory));

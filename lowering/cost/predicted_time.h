@@ -1,6 +1,6 @@
 // The predicted time of a kernel: a sum of times, one for each kind of work: the amount of work over the rate of the
-// device (Rates of the target description), times a factor that is fitted to measured kernels. The spread of the sums
-// of whole networks that the fit has not seen is part of the prediction. No choice uses it: choices compare kernels and
+// device (Rates of the target description), times a factor that is fitted to measured kernels. Predictions are
+// printed with the spread of measured networks. The compiler's choices do not use them: choices compare kernels and
 // have costs of their own. A measured time is better, if there is one (tools/inspection/prediction.h).
 #pragma once
 
@@ -34,7 +34,7 @@ struct PredictedTime {
 /// Zero without rates. Never decreases if any amount of work increases.
 PredictedTime predicted_time(const KernelLoad& load, const Profile& profile);
 
-/// The share of networks whose predicted time is nearer to the measured one than `within`, relative to it.
+/// Among ten networks, the predicted time of `of_ten` is within `percent` % of the measured one.
 struct Spread {
   int of_ten;
   int percent;

@@ -154,12 +154,9 @@ Result<SplitTrainingData> split_training_data(TrainingData data, double share, u
   return out;
 }
 
-Result<Augmentation> augmentation_of(const std::string& text, const BatchShape& shape) {
+Result<Augmentation> augmentation_of(const std::vector<std::string>& words, const BatchShape& shape) {
   Augmentation out;
-  for (size_t from = 0; from < text.size();) {
-    const size_t end = std::min(text.find(',', from), text.size());
-    const std::string word = text.substr(from, end - from);
-    from = end + 1;
+  for (const std::string& word : words) {
     if (word == "flip") {
       out.flip = true;
       continue;
@@ -170,7 +167,7 @@ Result<Augmentation> augmentation_of(const std::string& text, const BatchShape& 
     if (!word.starts_with("crop=") || !is_number || out.crop < 1)
       return usage_error("--augment " + word, "is neither flip nor crop=N", "--augment flip,crop=4");
   }
-  if (!text.empty() && (shape.inputs.size() != 1 || shape.inputs[0].shape.size() != 4))
+  if (!words.empty() && (shape.inputs.size() != 1 || shape.inputs[0].shape.size() != 4))
     return usage_error("--augment", "needs one input of images, [N][C][H][W]", "leave it out");
   return out;
 }

@@ -45,8 +45,8 @@ struct Augmentation {
   bool flip = false;  ///< left and right, for half of the samples
   int64_t crop = 0;   ///< a window of the image's size after this number of zeros on each side
 };
-/// Reads flip and crop=N, separated by commas. Errors: other words; inputs that are no images of [N][C][H][W].
-Result<Augmentation> augmentation_of(const std::string& text, const BatchShape& shape);
+/// Reads the words flip and crop=N. Errors: other words; inputs that are no images of [N][C][H][W].
+Result<Augmentation> augmentation_of(const std::vector<std::string>& words, const BatchShape& shape);
 
 /// A seeded order of all samples for an epoch.
 std::vector<int64_t> order_of_epoch(int64_t count, uint64_t seed, int64_t epoch);

@@ -29,6 +29,7 @@ std::string argument_name(const LoweredKernel& /*kernel*/, size_t argument) { re
 template <class Model, class TermOf>
 Prediction predicted(const Model& model, const Profile& profile, const tuning::KernelTimes& times,
                      const TermOf& term_of) {
+  if (!profile.rates.known() && times.empty()) return {};  // work is counted for nothing
   struct Kernel {
     KernelLoad load;
     double measured = 0;

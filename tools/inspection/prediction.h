@@ -22,7 +22,7 @@ struct PredictedStep {
 };
 
 struct Prediction {
-  std::vector<PredictedStep> steps;  ///< one for each step of a run
+  std::vector<PredictedStep> steps;  ///< one for each step of a run; none without rates and measurements
   double seconds = 0;
   size_t measured = 0;    ///< the number of steps with a measured time
   bool is_known = false;  ///< true if every step has a time

@@ -167,9 +167,7 @@ Result<Trained> train(TrainingSession& session, const TrainingSets& sets, const 
   if (sets.data.count() < options.batch)
     return Diagnostic{"--batch", fmt::format("{} samples do not fill a batch of {}", sets.data.count(), options.batch),
                       "make the batch smaller"};
-  std::string changes;
-  for (const std::string& word : options.augment) changes += (changes.empty() ? "" : ",") + word;
-  HOIST_TRY(const Augmentation augmentation, augmentation_of(changes, session.shape()));
+  HOIST_TRY(const Augmentation augmentation, augmentation_of(options.augment, session.shape()));
   HOIST_TRY(Schedule schedule, Schedule::read(options.schedule, options.rate, options.epochs));
   HOIST_TRY(TemporaryFolder folder, TemporaryFolder::make());
   return Trainer(session, sets, options, checkpoint, std::move(schedule), augmentation, std::move(folder)).run();

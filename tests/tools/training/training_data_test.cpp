@@ -45,7 +45,7 @@ TEST(TrainingData, FillsABatchWithoutLabels) {
 
 // A changed image is a window of the image, or of its mirror, among zeros.
 TEST(TrainingData, FlipsAndMovesImages) {
-  const auto augmentation = augmentation_of("flip,crop=1", images());
+  const auto augmentation = augmentation_of({"flip", "crop=1"}, images());
   ASSERT_TRUE(augmentation.ok());
   std::set<std::tuple<bool, int64_t, int64_t>> seen;
   for (int64_t epoch = 0; epoch < 60; ++epoch) {
