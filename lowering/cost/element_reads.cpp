@@ -91,4 +91,43 @@ std::vector<int64_t> ElementReads::position(const ElementRead& read, const std::
   return out;
 }
 
+namespace {
+
+// True if at most every second step along some dimension of the result reads another position.
+bool serves_neighbours(const ElementReads& reads, const ElementRead& read, const std::vector<int64_t>& shape) {
+  constexpr int64_t most_steps = 64;
+  const std::vector<int64_t> first_step(reads.loop_counts().size(), 0);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    std::vector<int64_t> element;
+    for (int64_t extent : shape) element.push_back(extent / 2);
+    const int64_t steps = std::min(shape[d] - 1, most_steps);
+    int64_t changes = 0;
+    element[d] = 0;
+    std::vector<int64_t> before = reads.position(read, element, first_step);
+    for (int64_t i = 0; i < steps; ++i) {
+      ++element[d];
+      std::vector<int64_t> position = reads.position(read, element, first_step);
+      if (position != before) ++changes;
+      before = std::move(position);
+    }
+    if (steps > 0 && 2 * changes <= steps) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool shares_operands(Expr term) {
+  const auto reads = ElementReads::of(term);
+  if (reads == nullptr) return false;
+  const std::vector<int64_t> shape = shape_of(term->type);
+  bool has_operands = false;
+  for (const ElementRead& read : reads->reads()) {
+    if (read.loops.empty()) continue;
+    if (!serves_neighbours(*reads, read, shape)) return false;
+    has_operands = true;
+  }
+  return has_operands;
+}
+
 }  // namespace hoist

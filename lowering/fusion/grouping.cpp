@@ -240,6 +240,17 @@ bool divides_product(const Program& program, const Definition& producer, const D
   return !result.empty() && result.size() > product.size() && result.back() < product.back();
 }
 
+// True if the operands of a contraction no longer serve rows and columns of results in the consumer's order, as where
+// relative positions shift each row of scores by one: its elements would be computed one by one.
+bool scatters_product(const Definition& producer, const Definition& consumer) {
+  // A product of 64 terms: 3e9 terms a second one by one, 25e9 and more in tiles (Zen 4, one thread).
+  constexpr double gain_of_tiles = 8;
+  if (producer.weights.empty() || producer.channels_first) return false;
+  const Expr merged = merged_term(producer, consumer);
+  return executed_work(merged).arithmetic() * gain_of_tiles > executed_work(producer.expression).arithmetic() &&
+         shares_operands(producer.expression) && !shares_operands(merged);
+}
+
 bool may_merge(const Definition& producer, const Definition& consumer, bool transposes_contractions, TermFacts& facts) {
   const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
   if (inner.concatenates || outer.concatenates || (inner.folds && outer.folds)) return false;
@@ -446,7 +457,7 @@ void merge_producers(Program& program, bool transposes_contractions) {
   TermFacts facts;
   merge_into_only_consumers(program, "merge-producers", [&](const Definition& producer, const Definition& consumer) {
     return may_merge(producer, consumer, transposes_contractions, facts) &&
-           !divides_product(program, producer, consumer);
+           !divides_product(program, producer, consumer) && !scatters_product(producer, consumer);
   });
 }
 

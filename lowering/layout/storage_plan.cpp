@@ -104,8 +104,9 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
       if (images.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
       std::vector<int64_t> shape = s.stored_shape();
-      // A vector in the tail of a strided operand would be loaded lane by lane.
-      if (!moves_in_steps(d.expression)) round_last(s, profile);
+      // A vector in the tail of a strided operand would be loaded lane by lane. Padding would separate the columns that
+      // tiles treat as one dimension.
+      if (!moves_in_steps(d.expression) && columns_collapsed(d, s) == 0) round_last(s, profile);
       if (auto border = borders.find(d.value); border != borders.end()) {
         s.border = border->second.byte;
         for (size_t i = 0; i < s.permutation.size(); ++i) {

@@ -22,8 +22,8 @@ void map_register_tiles(Rewriter& r, const StrategyInput& input, const Profile&)
                                            "open-tiles-by-columns-4d", "open-tiles-by-columns-5d",
                                            "open-tiles-by-columns-6d"};
   static const char* const through_lines[] = {"open-collapsed-row-tiles", "open-collapsed-3-row-tiles"};
-  Path place = input.inside;
   const Tile& tile = input.tile;
+  Path place = collapse_columns(r, input.inside, tile.columns_collapsed);
   const bool columns_inside = tile.cpu().loop_order == CpuTile::columns_inside;
   if (tile.cpu().loop_order == CpuTile::all_rows_outside) {
     place = open_outermost(r, place, 1 + static_cast<int>(std::size(by_columns)));

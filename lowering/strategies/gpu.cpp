@@ -57,8 +57,8 @@ void write_out_steps(Rewriter& r, const Path& fold) {
 }
 
 void map_product_to_groups(Rewriter& r, const StrategyInput& input, const Profile&) {
-  Path place = input.inside;
   const Tile& tile = input.tile;
+  Path place = collapse_columns(r, input.inside, tile.columns_collapsed);
   if (auto product = innermost_product(r.term(), {})) {
     if (tile.gpu().depth > 0)
       apply_to_all(r, "fold-blocks", *product, {{"k", tile.gpu().depth}});

@@ -108,6 +108,18 @@ Path open_outermost(Rewriter& r, Path place, int rank) {
   return place;
 }
 
+Path collapse_columns(Rewriter& r, Path place, int64_t times) {
+  static const char* const rules[] = {"collapse-columns", "collapse-columns-3", "collapse-columns-4",
+                                      "collapse-columns-5", "collapse-columns-6"};
+  for (; times > 0; --times) {
+    const int rank = rank_at(r.term(), place);
+    const std::string rule = rules[rank - 2];
+    HOIST_CHECK(r.apply(rule, place), rule + " does not apply");
+    place.push_back(rank == 2 ? 0 : 1);  // split has its array first, map last
+  }
+  return place;
+}
+
 Path open_leading(Rewriter& r, Path place, int keep, int dimension) {
   static const char* const rules[] = {"open-group", "open-collapsed-group", "open-collapsed-3-group",
                                       "open-collapsed-4-group"};

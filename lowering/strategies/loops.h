@@ -38,6 +38,8 @@ int64_t lanes_of_columns(int64_t n, int64_t width);
 void open_columns(Rewriter& r, const Path& place, int64_t width);
 /// Loops over the outermost dimensions that no rule collapses, until `rank` dimensions are left.
 Path open_outermost(Rewriter& r, Path place, int rank);
+/// The last two dimensions become one, `times` times; returns the place of the collapsed value.
+Path collapse_columns(Rewriter& r, Path place, int64_t times);
 /// All dimensions but the last `keep` become one collapsed dimension of work-groups.
 Path open_leading(Rewriter& r, Path place, int keep, int dimension);
 

@@ -1,15 +1,62 @@
 #include "lowering/tiling/contractions.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "ir/properties/properties.h"
 #include "ir/target/machine.h"
+#include "lowering/cost/element_reads.h"
 
 namespace hoist {
 
 bool is_product(const Definition& d) {
   return !d.weights.empty() &&
          std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.groups == 1 && w.in_place; });
+}
+
+std::optional<int64_t> collapsed_columns(const Definition& d) {
+  if (d.channels_first || d.weights.size() != 1 || d.weights[0].groups != 1) return std::nullopt;
+  const Weights& w = d.weights[0];
+  const std::vector<int64_t> shape = shape_of(d.expression->type);
+  const auto output = static_cast<size_t>(w.output_dimension);
+  const auto reads = shape.empty() || w.extents.size() < 2 ? nullptr : ElementReads::of(d.expression);
+  if (reads == nullptr) return std::nullopt;
+  const std::vector<int64_t> steps(reads->loop_counts().size(), 0);
+  // The distance of the read column, or of any other position that is read, between the first and the last element
+  // along a dimension.
+  const auto distance = [&](const ElementRead& read, size_t dimension, bool of_column) {
+    std::vector<int64_t> element(shape.size(), 0);
+    const std::vector<int64_t> first = reads->position(read, element, steps);
+    element[dimension] = shape[dimension] - 1;
+    const std::vector<int64_t> last = reads->position(read, element, steps);
+    int64_t out = 0;
+    for (size_t i = 0; i < first.size(); ++i) {
+      if ((i == output) == of_column) out += std::abs(last[i] - first[i]);
+    }
+    return out;
+  };
+  int64_t columns = 1;
+  size_t first = shape.size();  // the outermost dimension of columns
+  for (const ElementRead& read : reads->reads()) {
+    if (read.loops.empty() || read.parameter != w.value) continue;
+    if (first != shape.size() || read.at.size() != w.extents.size()) return std::nullopt;
+    while (first > 0 && columns < w.extents[output]) {
+      --first;
+      if (distance(read, first, true) != (shape[first] - 1) * columns) return std::nullopt;
+      columns *= shape[first];
+    }
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (distance(read, i, false) != 0 || (i < first && distance(read, i, true) != 0)) return std::nullopt;
+    }
+  }
+  if (columns != w.extents[output] || first == 0 || first == shape.size()) return std::nullopt;
+  for (const ElementRead& read : reads->reads()) {
+    if (read.loops.empty() || read.parameter == w.value) continue;
+    for (size_t i = first; i < shape.size(); ++i) {
+      if (read.depends_on_data || distance(read, i, true) + distance(read, i, false) != 0) return std::nullopt;
+    }
+  }
+  return static_cast<int64_t>(shape.size() - 1 - first);
 }
 
 int64_t lanes_dividing(int64_t n, int64_t width) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,11 @@ namespace hoist {
 
 /// True if all results of a row share one operand and all results of a column share the other.
 bool is_product(const Definition& d);
+
+/// The number of dimensions before the last one of the result that are columns of the definition's only matrix too, as
+/// where a view divides the columns of a product into heads. Empty if the results of a row share no operand, if the
+/// columns are not all those of the matrix in order, or for images.
+std::optional<int64_t> collapsed_columns(const Definition& d);
 
 /// The largest power of two that divides n, up to `width`, which is one too.
 int64_t lanes_dividing(int64_t n, int64_t width);

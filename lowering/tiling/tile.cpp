@@ -364,6 +364,7 @@ void for_each_number(TileOrConst& tile, const Visit& visit) {
   visit("columns", tile.columns, 1, any);
   visit("width", tile.width, 1, any);
   visit("rows_collapsed", tile.rows_collapsed, 0, 2);
+  visit("columns_collapsed", tile.columns_collapsed, 0, 4);
   visit("channels_last", tile.channels_last, 0, 1);
   if (tile.on_gpu() != nullptr) {
     auto& gpu = tile.gpu();
@@ -425,6 +426,7 @@ Tile with_whole_sums(const Tile& tile, GpuResults results, const Profile& profil
   Tile out = choose_tile(results, profile);
   out.channels_last = tile.channels_last;
   out.rows_collapsed = tile.rows_collapsed;
+  out.columns_collapsed = tile.columns_collapsed;
   return out;
 }
 

@@ -50,9 +50,10 @@ struct GpuTile {
 /// The rows by columns of the last two stored dimensions that a work-group computes; 1 by 1 without a fold.
 struct Tile {
   int64_t rows = 1, columns = 1;
-  int64_t width = 1;           ///< lanes of the vectors that the columns consist of
-  int64_t channels_last = 0;   ///< 1: the loops run in NHWC although the array (a model output) is NCHW
-  int64_t rows_collapsed = 0;  ///< dimensions before the rows that are collapsed with them
+  int64_t width = 1;              ///< lanes of the vectors that the columns consist of
+  int64_t channels_last = 0;      ///< 1: the loops run in NHWC although the array (a model output) is NCHW
+  int64_t rows_collapsed = 0;     ///< dimensions before the rows that are collapsed with them
+  int64_t columns_collapsed = 0;  ///< dimensions before the last one that are collapsed with it; the rows come before
   std::variant<CpuTile, GpuTile> machine = {};
 
   CpuTile& cpu() { return std::get<CpuTile>(machine); }

@@ -13,12 +13,25 @@
 namespace hoist {
 namespace {
 
-// The stored extents including computed padding; at least two dimensions.
-std::vector<int64_t> computed_shape(const Storage& s) {
+// The stored extents including computed padding, with the columns as one dimension; at least two dimensions.
+std::vector<int64_t> computed_shape(const Storage& s, int64_t collapsed) {
   std::vector<int64_t> shape = s.stored_shape();
+  for (; collapsed > 0; --collapsed) {
+    shape[shape.size() - 2] *= shape.back();
+    shape.pop_back();
+  }
   if (!shape.empty()) shape.back() += s.vector_padding;
   while (shape.size() < 2) shape.insert(shape.begin(), 1);
   return shape;
+}
+
+// The collapsed columns of a definition whose contraction has a view after it, if they are adjacent in memory.
+std::optional<int64_t> stored_columns(const Definition& d, const Storage& s) {
+  const auto is_zero = [](int64_t n) { return n == 0; };
+  const bool is_plain = std::is_sorted(s.permutation.begin(), s.permutation.end()) && !s.is_packed() &&
+                        std::all_of(s.before.begin(), s.before.end(), is_zero) &&
+                        std::all_of(s.after.begin(), s.after.end(), is_zero);
+  return is_plain && !is_product(d) ? collapsed_columns(d) : std::nullopt;
 }
 
 // The step of the windows of `size` elements in the term; empty if it has none.
@@ -33,7 +46,9 @@ std::optional<int64_t> step_of_windows(Expr e, int64_t size) {
 
 CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::map<std::string, Type>& types,
                         const Storage& s, bool transposed, const Profile& profile) {
-  const std::vector<int64_t> shape = computed_shape(s);
+  const std::optional<int64_t> collapsed = stored_columns(d, s);
+  const bool shares_matrix = is_product(d) || collapsed;
+  const std::vector<int64_t> shape = computed_shape(s, collapsed.value_or(0));
   CpuResults out;
   out.rows = transposed ? shape.back() : shape[shape.size() - 2];
   out.columns = transposed ? shape[1] : shape.back();
@@ -46,7 +61,7 @@ CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::
   }
   // One right matrix for all left matrices: their rows are the rows of one contraction.
   const bool one_matrix =
-      !d.channels_first && !transposed && (rank == 3 || rank == 4) && is_product(d) &&
+      !d.channels_first && !transposed && (rank == 3 || rank == 4) && shares_matrix &&
       std::all_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.extents.size() == 2; });
   if (one_matrix) out.lines = out.count;
   out.planes = !by_channels && rank == 4 && d.channels_first && is_product(d);
@@ -96,8 +111,9 @@ int64_t collapsed_rows(const std::vector<int64_t>& shape) { return std::clamp<in
 
 // On a GPU all positions of an image are one dimension, so that small images fill work-groups too.
 std::optional<GpuResults> tiled_on_gpu(const Definition& d, const Storage& s, bool transposed) {
-  const std::vector<int64_t> shape = computed_shape(s);
-  if (!is_product(d)) return std::nullopt;
+  const std::optional<int64_t> collapsed = stored_columns(d, s);
+  if (!is_product(d) && !collapsed) return std::nullopt;
+  const std::vector<int64_t> shape = computed_shape(s, collapsed.value_or(0));
   GpuResults out;
   for (const Weights& w : d.weights) {
     if (w.extents.size() < 2) return std::nullopt;
@@ -128,13 +144,16 @@ std::optional<TiledResults> tiled_results(const Program& program, const Definiti
   return on_gpu ? std::optional<TiledResults>(*on_gpu) : std::nullopt;
 }
 
+int64_t columns_collapsed(const Definition& d, const Storage& s) { return stored_columns(d, s).value_or(0); }
+
 Tile tile_of(const Definition& d, const TiledResults& results, const Storage& s, bool transposed,
              const Profile& profile) {
   const auto known = d.knobs.empty() ? std::nullopt : tile_with(results, d.knobs, profile);
   Tile tile = known ? *known : choose_tile(results, profile);
   tile.channels_last = transposed ? 1 : 0;
+  tile.columns_collapsed = columns_collapsed(d, s);
   // For images the spatial dimensions are collapsed, for matrices the rows of all matrices.
-  const std::vector<int64_t> shape = computed_shape(s);
+  const std::vector<int64_t> shape = computed_shape(s, tile.columns_collapsed);
   const bool through_lines = tile.on_gpu() == nullptr && tile.cpu().loop_order == CpuTile::through_lines;
   if (d.channels_first && (tile.on_gpu() != nullptr || through_lines))
     tile.rows_collapsed = collapsed_rows(shape);
@@ -145,7 +164,7 @@ Tile tile_of(const Definition& d, const TiledResults& results, const Storage& s,
 
 Tile tile_of_statement(const Definition& d, const Storage& s, const Profile& profile) {
   if (lanes_are_work_items(profile)) return {.machine = GpuTile()};
-  std::vector<int64_t> shape = computed_shape(s);
+  std::vector<int64_t> shape = computed_shape(s, 0);
   int64_t rows = 1, columns = shape.back();
   for (size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
   if (folds(d.expression)) return choose_tile(CpuResults{.rows = rows, .columns = columns, .packed = true}, profile);

@@ -18,6 +18,9 @@ namespace hoist {
 std::optional<TiledResults> tiled_results(const Program& program, const Definition& d,
                                           const std::map<std::string, Type>& types, const Storage& s, bool transposed,
                                           const Profile& profile);
+/// The number of stored dimensions before the last one that tiles treat as columns too; 0 for a value that is stored in
+/// another order, or with surroundings.
+int64_t columns_collapsed(const Definition& d, const Storage& s);
 /// The tile of a definition with these results: the tile of its knobs, or the estimated one.
 Tile tile_of(const Definition& d, const TiledResults& results, const Storage& s, bool transposed,
              const Profile& profile);

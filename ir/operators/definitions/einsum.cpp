@@ -273,9 +273,100 @@ Order cheapest_order(const Einsum& einsum) {
 
 constexpr std::string_view index_letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
+// The labels of a product of two operands by their use, each in the order of the result or of the first operand.
+struct ProductLabels {
+  EinsumLabels arrays, rows, columns, sums;
+};
+
+std::optional<ProductLabels> product_labels(const EinsumLabels& left, const EinsumLabels& right,
+                                            const EinsumLabels& result) {
+  const auto holds = [](const EinsumLabels& labels, int label) {
+    return std::find(labels.begin(), labels.end(), label) != labels.end();
+  };
+  ProductLabels out;
+  for (int label : result)
+    (!holds(right, label) ? out.rows : holds(left, label) ? out.arrays : out.columns).push_back(label);
+  for (int label : left) {
+    if (holds(result, label)) continue;
+    if (!holds(right, label)) return std::nullopt;
+    out.sums.push_back(label);
+  }
+  // No diagonals, and no sums over one operand alone.
+  const bool all = left.size() == out.arrays.size() + out.rows.size() + out.sums.size() &&
+                   right.size() == out.arrays.size() + out.columns.size() + out.sums.size();
+  if (!all || out.rows.empty() || out.columns.empty() || out.sums.empty()) return std::nullopt;
+  return out;
+}
+
+Expr call_of(const OperatorCall& like, const char* name, Attributes attributes, std::vector<Expr> operands) {
+  OperatorCall call = like;
+  call.name = name;
+  call.operands.clear();
+  call.attributes = std::move(attributes);
+  const auto made = operator_call(std::move(call), operands);
+  HOIST_CHECK(made.ok(), made.errors()[0].text());
+  return *made;
+}
+
+// The array with its labels in another order.
+Expr transposed(const OperatorCall& like, Expr array, const EinsumLabels& own, const EinsumLabels& order) {
+  if (own == order) return array;
+  std::vector<int64_t> permutation;
+  for (int label : order) permutation.push_back(std::distance(own.begin(), std::find(own.begin(), own.end(), label)));
+  return call_of(like, "Transpose", {{"perm", permutation}}, {array});
+}
+
+// The array with its labels in the order of the groups, and each group but the arrays' as one dimension.
+Expr grouped(const Einsum& einsum, const OperatorCall& like, Expr array, const EinsumLabels& own,
+             const std::vector<EinsumLabels>& groups) {
+  EinsumLabels order;
+  std::vector<int64_t> shape;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    order.insert(order.end(), groups[i].begin(), groups[i].end());
+    if (i > 0) shape.push_back(1);
+    for (int label : groups[i]) {
+      if (i > 0)
+        shape.back() *= einsum.extents.at(label);
+      else
+        shape.push_back(einsum.extents.at(label));
+    }
+  }
+  array = transposed(like, array, own, order);
+  return shape == shape_of(array->type) ? array : call_of(like, "Reshape", {{"shape", shape}}, {array});
+}
+
+// A product of two operands as a call of MatMul, between views of its operands and of its result; null if the equation
+// is no such product. Layouts, rules and fusion then see one form of a product.
+Expr as_product(const OperatorCall& like, Factor left, Factor right, const EinsumLabels& result, const Einsum& einsum) {
+  const Scalar scalar = leaf_of(left.array->type)->scalar;
+  if (!is_float(scalar) && row(scalar).bits < 32) return nullptr;
+  for (const Factor* factor : {&left, &right}) {
+    const std::vector<int64_t> shape = shape_of(factor->array->type);
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] != einsum.extents.at(factor->labels[i])) return nullptr;  // repeated along that dimension
+    }
+  }
+  // The operand with the result's last dimension has the columns.
+  if (!result.empty() && std::find(right.labels.begin(), right.labels.end(), result.back()) == right.labels.end())
+    std::swap(left, right);
+  const auto labels = product_labels(left.labels, right.labels, result);
+  if (!labels) return nullptr;
+  const Expr rows = grouped(einsum, like, left.array, left.labels, {labels->arrays, labels->rows, labels->sums});
+  const Expr columns =
+      grouped(einsum, like, right.array, right.labels, {labels->arrays, labels->sums, labels->columns});
+  Expr product = call_of(like, "MatMul", {}, {rows, columns});
+  EinsumLabels order = labels->arrays;
+  order.insert(order.end(), labels->rows.begin(), labels->rows.end());
+  order.insert(order.end(), labels->columns.begin(), labels->columns.end());
+  std::vector<int64_t> shape;
+  for (int label : order) shape.push_back(einsum.extents.at(label));
+  if (shape != shape_of(product->type)) product = call_of(like, "Reshape", {{"shape", shape}}, {product});
+  return transposed(like, product, order, result);
+}
+
 }  // namespace
 
-Expr einsum_in_pairs(const Spec& call) {
+Expr einsum_as_products(const Spec& call) {
   if (call.children.size() < 2) return nullptr;
   auto equation = call.operation->attributes.find("equation");
   if (equation == call.operation->attributes.end()) return nullptr;
@@ -286,7 +377,11 @@ Expr einsum_in_pairs(const Spec& call) {
   const Order order = cheapest_order(*parsed);
   std::set<int> all;
   for (const auto& [label, n] : parsed->extents) all.insert(label);
-  if (order.work >= work(*parsed, all)) return nullptr;
+  if (order.work >= work(*parsed, all)) {
+    if (call.children.size() > 2) return nullptr;
+    return as_product(*call.operation, {call.children[0], parsed->operands[0]}, {call.children[1], parsed->operands[1]},
+                      parsed->result, *parsed);
+  }
   const auto term = [&](const EinsumLabels& labels) {
     std::string out;
     for (int label : labels) out += index_letters[static_cast<size_t>(std::distance(all.begin(), all.find(label)))];
@@ -302,11 +397,12 @@ Expr einsum_in_pairs(const Spec& call) {
       terms += "," + term(factors[*step.second].labels);
       operands.push_back(factors[*step.second].array);
     }
-    OperatorCall part = *call.operation;
-    part.attributes = {{"equation", fmt::format("{}->{}", terms, term(step.result))}};
-    const auto sums = operator_call(std::move(part), operands);
-    HOIST_CHECK(sums.ok(), sums.errors()[0].text());
-    first = {*sums, step.result};
+    Expr sums = step.second ? as_product(*call.operation, first, factors[*step.second], step.result, *parsed) : nullptr;
+    if (sums == nullptr) {
+      const std::string equation = fmt::format("{}->{}", terms, term(step.result));
+      sums = call_of(*call.operation, "Einsum", {{"equation", equation}}, operands);
+    }
+    first = {sums, step.result};
     if (step.second) factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(*step.second));
   }
   return factors[0].array;

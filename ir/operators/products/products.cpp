@@ -196,7 +196,7 @@ constexpr auto product_rows = std::to_array<OperatorRow>({
   {"", "Det", 11, 1, 1, Takes::floats, lower_determinant,
    "the determinant of matrices by elimination; in C++, since each step has a matrix of another size"},
   {"", "Einsum", 12, 1, -1, Takes::numbers, lower_einsum,
-   "a contraction over named dimensions; in C++, since its equation is a language of its own", -2, 2, "", 0, einsum_in_pairs},
+   "a contraction over named dimensions; in C++, since its equation is a language of its own", -2, 2, "", 0, einsum_as_products},
   {"com.microsoft", "Inverse", 1, 1, 1, Takes::floats, lower_inverse,
    "the inverse of matrices by elimination; in C++, since it shares the steps of Det"},
 });

@@ -161,6 +161,30 @@ TEST(Grouping, ScoresStayApartFromLayersThatDivideTheirRows) {
   EXPECT_EQ(model->groups.back().layers, (std::vector<std::string>{"divide", "add"}));
 }
 
+// Relative positions shift each row of scores by one, through views that divide rows at other places: in a kernel of
+// both no operand of the product would serve several results. A view that divides rows into whole heads is fused.
+TEST(Grouping, ScoresStayApartFromLayersThatShiftTheirRows) {
+  for (const bool shifts : {false, true}) {
+    NamedModel g;
+    g.opset = 21;
+    g.inputs = {{"q", Scalar::f32, {2, 36, 16}}, {"k", Scalar::f32, {2, 16, 36}}};
+    g.outputs = {{"y", Scalar::f32, {}}};
+    g.constants["view"] = Tensor::of(Scalar::i64, {3}, shifts ? Ints{2, 37, 35} : Ints{2, 36, 36});
+    g.constants["flat"] = Tensor::of(Scalar::i64, {2}, Ints{2, 36 * 36});
+    g.constants["one"] = Tensor::of(Scalar::i64, {1}, Ints{1});
+    g.constants["end"] = Tensor::of(Scalar::i64, {1}, Ints{36 * 36});
+    g.layers = {{"scores", "MatMul", "", {}, {"q", "k"}, {"s"}},
+                {"join", "Reshape", "", {}, {"s", "flat"}, {"f"}},
+                {"cut", "Slice", "", {}, {"f", "one", "end", "one"}, {"c"}},
+                {"view", "Reshape", "", {}, {shifts ? "c" : "f", "view"}, {"v"}},
+                {"relu", "Relu", "", {}, {"v"}, {"y"}}};
+    if (!shifts) g.layers.erase(g.layers.begin() + 2);
+    auto model = lower_model(g, {}, Profile());
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    EXPECT_EQ(model->groups.size(), shifts ? 2U : 1U);
+  }
+}
+
 // There are a billion billion paths through sixty sums of a value with itself.
 TEST(Grouping, SumsOfAValueWithItself) {
   double seconds = 0;

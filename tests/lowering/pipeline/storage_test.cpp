@@ -62,6 +62,38 @@ TEST(Storage, RowsOfSmallImagesRunThroughTheirLines) {
   EXPECT_EQ(tile_of_y(narrow).rows_collapsed, 2);
 }
 
+// The heads of a row are columns of one matrix: rows of tiles are rows of the product, not heads.
+TEST(Storage, ColumnsThatAViewDividesAreTiledTogether) {
+  struct Case {
+    std::string inputs;
+    int64_t columns;
+    std::string product, view, term;
+    int64_t columns_collapsed;
+  };
+  const Case cases[] = {
+      {"input %x : [6][16]f32\n", 24, "[6][24]", "Reshape(%m; shape = [6, 3, 8])", "[6][3][8]f32 = Relu(%v)", 1},
+      {"input %x : [5][16]f32\ninput %b : [2][4]f32\n", 24, "[5][24]", "Reshape(%m; shape = [5, 3, 2, 4])",
+       "[5][3][2][4]f32 = Add(%v, %b)", 2},
+      {"input %x : [2][7][16]f32\n", 10, "[2][7][10]", "Reshape(%m; shape = [2, 7, 2, 5])",
+       "[2][7][2][5]f32 = Relu(%v)", 1},
+      // Rows are divided, or joined to columns.
+      {"input %x : [6][16]f32\n", 24, "[6][24]", "Reshape(%m; shape = [2, 3, 24])", "[2][3][24]f32 = Relu(%v)", 0},
+      {"input %x : [6][16]f32\n", 24, "[6][24]", "Reshape(%m; shape = [3, 48])", "[3][48]f32 = Relu(%v)", 0},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.term);
+    std::string weights = "constant %w : [16][" + std::to_string(each.columns) + "]f32 = {0";
+    for (int64_t i = 1; i < 16 * each.columns; ++i) weights += ", " + std::to_string(i % 7 - 3);
+    const std::string viewed = each.term.substr(0, each.term.find(" "));
+    const LoweredModel model = lowered_layer(each.inputs + weights + "}\ndefine %m : " + each.product +
+                                                 "f32 = MatMul(%x, %w) from \"m\"\ndefine %v : " + viewed + " = " +
+                                                 each.view + " from \"v\"\n",
+                                             each.term);
+    EXPECT_EQ(model.groups.size(), 1U);
+    EXPECT_EQ(tile_of_y(model).columns_collapsed, each.columns_collapsed);
+  }
+}
+
 TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
   const auto is_turned = [](const LoweredModel& model) { return tile_of_y(model).channels_last; };
   const LoweredModel few =
