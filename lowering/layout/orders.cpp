@@ -121,9 +121,12 @@ bool runs_over_images(const Program& program, const Definition& d, const Profile
          std::any_of(d.weights.begin(), d.weights.end(), [](const Weights& w) { return w.extents.size() >= 3; });
 }
 
-// True for a value that was transposed for its order: other transpositions are views of their readers.
-bool is_transposition(Expr e) {
-  return e->pattern == Pattern::transpose && e->children[0]->pattern == Pattern::parameter;
+// True for an input of the model that was transposed for its order. Computed values that are transposed alone are
+// images whose readers want another order, which the choice has to see.
+bool transposes_input(const Program& program, Expr e) {
+  return e->pattern == Pattern::transpose && e->children[0]->pattern == Pattern::parameter &&
+         std::any_of(program.inputs.begin(), program.inputs.end(),
+                     [&](const auto& input) { return input.first == e->children[0]->name; });
 }
 
 class OrderChoice {
@@ -206,7 +209,7 @@ class OrderChoice {
     const bool by_windows = images_.count(d.value) != 0 && is_image_rank(type);
     if (pinned_.count(d.value) != 0 || is_statement(d.value) || launches_.count(d.value) != 0 ||
         runs_over_images(program_, d, profile_) || by_windows || !costs_[number]->is_known() ||
-        read_unknown_.count(d.value) != 0 || is_transposition(d.expression))
+        read_unknown_.count(d.value) != 0 || transposes_input(program_, d.expression))
       return out;
     add(innermost_order(rank, rank - 1));
     if (is_output(program_, d.value)) {
