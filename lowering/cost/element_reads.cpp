@@ -93,11 +93,14 @@ std::vector<int64_t> ElementReads::position(const ElementRead& read, const std::
 
 namespace {
 
-// True if at most every second step along some dimension of the result reads another position.
+// True if at most every second step along a dimension of tiles reads another position.
 bool serves_neighbours(const ElementReads& reads, const ElementRead& read, const std::vector<int64_t>& shape) {
   constexpr int64_t most_steps = 64;
   const std::vector<int64_t> first_step(reads.loop_counts().size(), 0);
-  for (size_t d = 0; d < shape.size(); ++d) {
+  int dimensions_of_tiles = 2;
+  for (size_t d = shape.size(); d-- > 0 && dimensions_of_tiles > 0;) {
+    if (shape[d] == 1) continue;
+    --dimensions_of_tiles;
     std::vector<int64_t> element;
     for (int64_t extent : shape) element.push_back(extent / 2);
     const int64_t steps = std::min(shape[d] - 1, most_steps);

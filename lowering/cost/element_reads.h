@@ -43,9 +43,9 @@ class ElementReads {
   std::vector<int> dimension_of_, loop_of_;  // index of a dimension or loop by atom; -1: none
 };
 
-/// True if each array that the folds of a term read serves adjacent elements of the result along some dimension, as the
-/// operands of a matrix product serve columns and rows: tiles then load an operand once for many elements. False for a
-/// term without folds or without a formula of an element.
+/// True if each array that the folds of a term read serves adjacent elements of the result along one of its last two
+/// dimensions of more than one element, as the operands of a matrix product serve rows and columns: tiles then load an
+/// operand once for many elements. False for a term without folds or without a formula of an element.
 bool shares_operands(Expr term);
 
 }  // namespace hoist

@@ -241,14 +241,17 @@ bool divides_product(const Program& program, const Definition& producer, const D
 }
 
 // True if the operands of a contraction no longer serve rows and columns of results in the consumer's order, as where
-// relative positions shift each row of scores by one: its elements would be computed one by one.
+// relative positions shift each row of scores by one, or where heads of a few columns are moved apart: its elements
+// would be computed one by one.
 bool scatters_product(const Definition& producer, const Definition& consumer) {
   // A product of 64 terms: 3e9 terms a second one by one, 25e9 and more in tiles (Zen 4, one thread).
   constexpr double gain_of_tiles = 8;
   if (producer.weights.empty() || producer.channels_first) return false;
-  const Expr merged = merged_term(producer, consumer);
-  return executed_work(merged).arithmetic() * gain_of_tiles > executed_work(producer.expression).arithmetic() &&
-         shares_operands(producer.expression) && !shares_operands(merged);
+  Definition merged = producer;
+  merged.expression = merged_term(producer, consumer);
+  return executed_work(merged.expression).arithmetic() * gain_of_tiles >
+             executed_work(producer.expression).arithmetic() &&
+         shares_operands(producer.expression) && !shares_operands(merged.expression) && !collapsed_columns(merged);
 }
 
 bool may_merge(const Definition& producer, const Definition& consumer, bool transposes_contractions, TermFacts& facts) {

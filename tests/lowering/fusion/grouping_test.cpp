@@ -185,6 +185,24 @@ TEST(Grouping, ScoresStayApartFromLayersThatShiftTheirRows) {
   }
 }
 
+// Heads of a few columns that are moved apart: neither rows nor columns of the result share the matrix of weights.
+TEST(Grouping, ProductsStayApartFromViewsThatMoveTheirColumns) {
+  NamedModel g;
+  g.opset = 21;
+  g.inputs = {{"x", Scalar::f32, {20, 16}}};
+  g.outputs = {{"y", Scalar::f32, {}}};
+  g.constants["w"] = Tensor::of(Scalar::f32, {16, 24}, std::vector<double>(16 * 24, 0.5));
+  g.constants["heads"] = Tensor::of(Scalar::i64, {4}, Ints{20, 2, 3, 4});
+  g.layers = {{"product", "MatMul", "", {}, {"x", "w"}, {"p"}},
+              {"divide", "Reshape", "", {}, {"p", "heads"}, {"d"}},
+              {"move", "Transpose", "", {{"perm", Ints{1, 0, 2, 3}}}, {"d"}, {"m"}},
+              {"relu", "Relu", "", {}, {"m"}, {"y"}}};
+  auto model = lower_model(g, {}, Profile());
+  ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+  ASSERT_EQ(model->groups.size(), 2U);
+  EXPECT_EQ(model->groups[0].layers, (std::vector<std::string>{"product"}));
+}
+
 // There are a billion billion paths through sixty sums of a value with itself.
 TEST(Grouping, SumsOfAValueWithItself) {
   double seconds = 0;
