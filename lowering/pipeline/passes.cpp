@@ -113,6 +113,7 @@ constexpr Pass all_passes[] = {
     {"inline-bodies", "unrolls Loop and Scan by inlining their bodies, and computes both branches of If", calls, exact, nullptr, inline_bodies, replay_inline_bodies, true},
     {"drop-copies", "removes copies and repeated layers: their consumers read the original", calls, exact, nullptr, drop_copies_of, replay_drop_copies},
     {"fold-batch-norm", "folds batch norms into convolutions before them, or into a factor and a term", calls, rounding},
+    {"group-norms", "computes statistics of groups of channels from statistics of channels", calls, rounding},
     {"store-unsigned", "stores 8-bit values unsigned, as dot instructions require", calls, rounding},
     {"pool-bytes", "moves max pooling before dequantising, and drops requantising that changes nothing", calls, exact, nullptr, pool_bytes},
     // Before the rounding passes for quantised layers, so that a table has the model's own values.

@@ -502,6 +502,33 @@ bool are_factors_of_channels(ProgramMatch& match) {
   return true;
 }
 
+// True for computed images that a normalisation divides into groups of whole channels: as many as `num_groups` of *A
+// says, or as the images are reshaped to. Sums of shorter floats are wider, so they stay one operator. Adds the axes of
+// `positions`, the shape `groups` of channels by group, the shapes `per_channel`, `by_channel`, `one_each` and
+// `group_channels` of numbers for channels and groups, and `joined`, the result's shape.
+bool are_groups_of_channels(ProgramMatch& match) {
+  const Type type = match.values.at("x")->type;
+  const Integers x = shape_of(type), joined = shape_of(match.index->find(match.value)->expression->type);
+  const Scalar scalar = leaf_of(type)->scalar;
+  if (x.size() < 3 || element_count(x) == 0 || match.known("x") != nullptr) return false;
+  if (scalar != Scalar::f32 && scalar != Scalar::f64) return false;
+  const int64_t groups = integer(match.rests["A"], "num_groups", joined[1]);
+  if (joined[0] != x[0] || groups < 1 || x[1] % groups != 0) return false;
+  Integers positions, per_channel = {x[0], x[1]};
+  for (size_t i = 2; i < x.size(); ++i) {
+    positions.push_back(static_cast<int64_t>(i));
+    per_channel.push_back(1);
+  }
+  match.attributes.insert({{"positions", positions},
+                           {"groups", Integers{x[0], groups, x[1] / groups}},
+                           {"per_channel", per_channel},
+                           {"by_channel", by_channel(x.size())},
+                           {"one_each", Integers{groups, 1}},
+                           {"group_channels", Integers{groups, x[1] / groups}},
+                           {"joined", joined}});
+  return true;
+}
+
 }  // namespace
 
 const ProgramConditions& program_conditions() {
@@ -540,6 +567,7 @@ const ProgramConditions& program_conditions() {
       // In training mode the statistics change with the momentum.
       {"running statistics", [](ProgramMatch& m, Numbers) { return integer(m.rests["B"], "training_mode", 0) == 0; }},
       {"factors of channels", plain(are_factors_of_channels)},
+      {"groups of channels", plain(are_groups_of_channels)},
       {"only dequantised", plain(is_only_dequantised)},
       {"product of halves", plain(is_product_of_halves)},
       {"product of bf16 summed along #", [](ProgramMatch& m, Numbers n) { return is_product_of_bf16(m, n[0]); }},

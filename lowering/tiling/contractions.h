@@ -16,9 +16,9 @@ namespace hoist {
 /// True if all results of a row share one operand and all results of a column share the other.
 bool is_product(const Definition& d);
 
-/// The number of dimensions before the last one of the result that are columns of the definition's only matrix too, as
-/// where a view divides the columns of a product into heads. Empty if the results of a row share no operand, if the
-/// columns are not all those of the matrix in order, or for images.
+/// The number of dimensions that together with the result's last dimension are the columns of the definition's only
+/// matrix: a view divides the columns of a product into heads, for example. Empty if the results of a row share no
+/// operand, if the columns are not all columns of the matrix in order, or for images.
 std::optional<int64_t> collapsed_columns(const Definition& d);
 
 /// The largest power of two that divides n, up to `width`, which is one too.

@@ -279,7 +279,7 @@ TEST(Passes, RunOnTextAndStopWhereTheyAreTold) {
   ASSERT_TRUE(done.ok());
   EXPECT_TRUE(stopped);
   EXPECT_EQ(ran, (std::vector<std::string_view>{"user-rules", "inline-bodies", "drop-copies", "fold-batch-norm",
-                                                "store-unsigned", "pool-bytes", "integer-tables"}));
+                                                "group-norms", "store-unsigned", "pool-bytes", "integer-tables"}));
   EXPECT_EQ(program.definitions.size(), 1u);
   PassOptions strict;
   strict.strict = true;
