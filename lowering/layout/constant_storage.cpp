@@ -23,7 +23,9 @@ Storage weights_storage(const std::string& name, Type type, int64_t output_dimen
   s.permutation = weights_order(s.permutation.size(), output_dimension, filters);
   int64_t columns = shape_of(type)[static_cast<size_t>(output_dimension)];
   s.interleave = interleave;
-  if (panels) {
+  // A tile that is shifted inwards reads the columns of two panels.
+  const bool shifted = tile.on_gpu() == nullptr && tile.cpu().shifted != 0;
+  if (panels && !shifted) {
     s.after.back() = round_up(columns, tile.columns) - columns;
     s.panel = tile.columns;
   }

@@ -62,6 +62,12 @@ TEST(Storage, RowsOfSmallImagesRunThroughTheirLines) {
   EXPECT_EQ(tile_of_y(narrow).rows_collapsed, 2);
 }
 
+std::string constant_text(const std::string& name, const std::string& shape, int64_t size) {
+  std::string out = "constant %" + name + " : " + shape + "f32 = {0";
+  for (int64_t i = 1; i < size; ++i) out += ", " + std::to_string(i % 7 - 3);
+  return out + "}\n";
+}
+
 // The heads of a row are columns of one matrix: rows of tiles are rows of the product, not heads.
 TEST(Storage, ColumnsThatAViewDividesAreTiledTogether) {
   struct Case {
@@ -82,16 +88,27 @@ TEST(Storage, ColumnsThatAViewDividesAreTiledTogether) {
   };
   for (const Case& each : cases) {
     SCOPED_TRACE(each.term);
-    std::string weights = "constant %w : [16][" + std::to_string(each.columns) + "]f32 = {0";
-    for (int64_t i = 1; i < 16 * each.columns; ++i) weights += ", " + std::to_string(i % 7 - 3);
+    const std::string weights = constant_text("w", "[16][" + std::to_string(each.columns) + "]", 16 * each.columns);
     const std::string viewed = each.term.substr(0, each.term.find(" "));
-    const LoweredModel model = lowered_layer(each.inputs + weights + "}\ndefine %m : " + each.product +
+    const LoweredModel model = lowered_layer(each.inputs + weights + "define %m : " + each.product +
                                                  "f32 = MatMul(%x, %w) from \"m\"\ndefine %v : " + viewed + " = " +
                                                  each.view + " from \"v\"\n",
                                              each.term);
     EXPECT_EQ(model.groups.size(), 1U);
     EXPECT_EQ(tile_of_y(model).columns_collapsed, each.columns_collapsed);
   }
+}
+
+// The parts of a concatenation have no padding, so the last tile of 20 channels overlaps the one before it by four. A panel of
+// weights would end inside its vectors.
+TEST(Storage, WeightsOfShiftedTilesHaveNoPanels) {
+  const LoweredModel model =
+      lowered_layer("input %x : [1][16][12][12]f32\n" + constant_text("w", "[20][16][1][1]", 20 * 16) +
+                        "define %a : [1][20][12][12]f32 = Conv(%x, %w) from \"a\"\n"
+                        "define %b : [1][16][12][12]f32 = Relu(%x) from \"b\"\n",
+                    "[1][36][12][12]f32 = Concat(%a, %b; axis = 1)");
+  EXPECT_EQ(tile_of(find_definition(model.program, "a")->tile, Profile())->cpu().shifted, 1);
+  EXPECT_EQ(model.program.storage.at("w").panel, 0);
 }
 
 TEST(Storage, PlanesStayAsTheyLieWhereTurningThemCostsMore) {
