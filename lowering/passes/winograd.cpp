@@ -1,6 +1,9 @@
 #include "lowering/cost/winograd.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "lowering/passes/rows.h"
 #include "lowering/rules/rules.h"
@@ -11,40 +14,74 @@ bool wants_winograd(const PassOptions& options) {
   return options.convolution == ConvolutionForm::automatic || options.convolution == ConvolutionForm::winograd;
 }
 
+namespace {
+
+struct FormsOfDefinition {
+  explicit FormsOfDefinition(Rewriter r) : rewriter(std::move(r)) {}
+  Rewriter rewriter;
+  std::vector<RoundingBound> rounding = {};
+};
+
+// The definitions that may take a form. If the budget does not suffice for all transforms of filters, it goes to the
+// definitions that save most for each operation of a transform: large maps first.
+std::vector<size_t> by_saving(const Program& program, const PassOptions& options) {
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < program.definitions.size(); ++i) {
+    const Definition& definition = program.definitions[i];
+    if (options.convolution != ConvolutionForm::winograd && !has_known_weights(program, definition)) continue;
+    const auto choices = winograd_choices(definition.expression, options.profile, options.fuses_launches,
+                                          !options.strict && has_fit_filters(program, definition));
+    const WinogradChoice* form = cheapest(choices);
+    if (form == nullptr) continue;
+    order.emplace_back((form->cost - form->direct) / static_cast<double>(std::max<int64_t>(1, form->transform)), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<size_t> out;
+  for (const auto& [saving, i] : order) out.push_back(i);
+  return out;
+}
+
+}  // namespace
+
 // A record decides an automatic choice; without one, convolutions stay stencils unless a form is clearly less work.
 // Either way the filters have to be constants: their transform on the device would take longer, in every run, than it
 // saves.
 Result<Nothing> winograd(Program& program, const PassOptions& options) {
   const bool wanted = options.convolution == ConvolutionForm::winograd;
   int64_t left = options.folding.operations / 2;  // the budget of folding for large results
-  for (Definition& definition : program.definitions) {
-    if (!wanted && !has_known_weights(program, definition)) continue;
+  std::vector<std::optional<FormsOfDefinition>> found(program.definitions.size());
+  for (const size_t i : by_saving(program, options)) {
+    const Definition& definition = program.definitions[i];
     const bool may_round = !options.strict && has_fit_filters(program, definition);
     constexpr int64_t unknown = -1;
     const int64_t results =
         wanted ? unknown : recorded(options, definition.expression, winograd_knob).value_or(unknown);
     const auto choose = [&](const std::vector<WinogradChoice>& choices) -> const WinogradChoice* {
       if (results == unknown) return cheapest(choices);
-      const auto found = std::find_if(choices.begin(), choices.end(),
+      const auto known = std::find_if(choices.begin(), choices.end(),
                                       [&](const WinogradChoice& choice) { return choice.results == results; });
-      return found == choices.end() ? nullptr : &*found;
+      return known == choices.end() ? nullptr : &*known;
     };
-    Rewriter rewriter(lowering_rules(), definition.expression);
+    FormsOfDefinition& forms = found[i].emplace(Rewriter(lowering_rules(), definition.expression));
     for (;;) {
       const std::vector<WinogradChoice> choices =
-          winograd_choices(rewriter.term(), options.profile, options.fuses_launches, may_round);
+          winograd_choices(forms.rewriter.term(), options.profile, options.fuses_launches, may_round);
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && results == unknown && !is_clearly_less(*form)) break;
       left -= form->transform;
-      if (!form->phases.empty()) rewriter.apply(dilated_phases, form->dilated, form->phases);
-      rewriter.apply(form->rule, form->place, form->arguments);
+      if (!form->phases.empty()) forms.rewriter.apply(dilated_phases, form->dilated, form->phases);
+      forms.rewriter.apply(form->rule, form->place, form->arguments);
       if (form->error > 0)
-        program.rounding.push_back({layer_name(definition), form->rule, form->error,
-                                    "the largest sum of magnitudes over the channels at a position of a result's own "
-                                    "window, times the sum over the positions of the largest magnitude of its filter"});
+        forms.rounding.push_back({layer_name(definition), form->rule, form->error,
+                                  "the largest sum of magnitudes over the channels at a position of a result's own "
+                                  "window, times the sum over the positions of the largest magnitude of its filter"});
     }
-    take_steps(program, definition, rewriter);
+  }
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i]) continue;
+    program.rounding.insert(program.rounding.end(), found[i]->rounding.begin(), found[i]->rounding.end());
+    take_steps(program, program.definitions[i], found[i]->rewriter);
   }
   return Nothing{};
 }
