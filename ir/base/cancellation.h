@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "ir/base/result.h"
+
 namespace hoist {
 
 /// Thrown by cancellation_point(). Not a std::exception, so that no handler takes it for a failure of a library.
@@ -29,6 +31,18 @@ class Deadline {
  private:
   int64_t outer_;
 };
+
+/// False if the deadline ends the work, a function of Result<Nothing>, first.
+template <class Work>
+Result<bool> within(double seconds, const Work& work) {
+  const Deadline deadline(seconds);
+  try {
+    HOIST_TRY_VOID(work());
+    return true;
+  } catch (const TimeIsOver&) {
+    return false;
+  }
+}
 
 /// For loops whose iterations take between microseconds and a second. Throws Cancelled if cancellation is requested,
 /// TimeIsOver after a deadline.

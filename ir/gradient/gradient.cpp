@@ -76,6 +76,9 @@ class ProgramGradient {
     for (const std::string& value : request_.with_respect_to) {
       if (auto wrong = problem(value)) problems_.push_back(*wrong);
     }
+    for (const auto& [value, term] : request_.straight_through) {
+      HOIST_CHECK(types_.count(value) != 0 && types_.at(value) == term->type, "a gradient's term has another type");
+    }
     if (!problems_.empty()) return problems_;
     if (!request_.is_summed && !is_one_element(types_.at(request_.loss)))
       return Diagnostic{request_.loss, "is " + text(types_.at(request_.loss)) + ", and a loss is one number",
@@ -86,7 +89,7 @@ class ProgramGradient {
   void find_active() {
     active_.insert(request_.with_respect_to.begin(), request_.with_respect_to.end());
     for (const Definition& d : program_.definitions) {
-      const std::vector<Expr> read = parameters_of(d.expression);
+      const std::vector<Expr> read = parameters_of(differentiated(d));
       const bool reads_active =
           std::any_of(read.begin(), read.end(), [&](Expr p) { return active_.count(p->name) != 0; });
       if (reads_active && has_floats(d.expression->type)) active_.insert(d.value);
@@ -98,7 +101,7 @@ class ProgramGradient {
     std::set<std::string> left(request_.with_respect_to.begin(), request_.with_respect_to.end());
     std::map<size_t, std::vector<std::string>> out;
     for (size_t i = 0; i < forward.size(); ++i) {
-      for (Expr p : parameters_of(forward[i].expression)) {
+      for (Expr p : parameters_of(differentiated(forward[i]))) {
         if (left.erase(p->name) != 0) out[i].push_back(p->name);
       }
     }
@@ -178,15 +181,20 @@ class ProgramGradient {
     return parts[0];
   }
 
-  // The definition's term with its calls inlined. The values of constants without a gradient may select its form.
-  Result<Expr> inlined(const Definition& d) {
-    if (d.expression->pattern != Pattern::operator_call) return without_operator_calls(d.expression);
+  Expr differentiated(const Definition& d) const {
+    const auto found = request_.straight_through.find(d.value);
+    return found == request_.straight_through.end() ? d.expression : found->second;
+  }
+
+  // The term with its calls inlined. The values of constants without a gradient may select its form.
+  Result<Expr> inlined(Expr e) {
+    if (e->pattern != Pattern::operator_call) return without_operator_calls(e);
     KnownValues known;
-    for (Expr p : parameters_of(d.expression)) {
+    for (Expr p : parameters_of(e)) {
       const Tensor* constant = find_constant(program_, p->name);
       if (constant != nullptr && active_.count(p->name) == 0) known.emplace(p->name, *constant);
     }
-    HOIST_TRY(const Expr term, inline_call(*d.expression, known));
+    HOIST_TRY(const Expr term, inline_call(*e, known));
     return without_operator_calls(term);
   }
 
@@ -212,18 +220,20 @@ class ProgramGradient {
   void differentiate(const Definition& d) {
     const Expr adjoint = adjoint_of(d.value);
     if (adjoint == nullptr || is_zero(adjoint)) return;
-    const auto term = inlined(d);
+    const Expr of = differentiated(d);
+    const auto term = inlined(of);
     if (!term.ok()) {
       problems_.insert(problems_.end(), term.errors().begin(), term.errors().end());
       return;
     }
-    const std::set<std::string> done = differentiate_call(d.expression, adjoint);
+    const std::set<std::string> done = differentiate_call(of, adjoint);
     std::vector<Expr> wanted;
     for (Expr p : parameters_of(*term)) {
       if (active_.count(p->name) != 0 && done.count(p->name) == 0) wanted.push_back(p);
     }
     std::set<std::string> faults;
-    const Adjoints adjoints = adjoints_of(*term, adjoint, wanted, faults, parameter(d.value, d.expression->type));
+    const Expr result = of == d.expression ? parameter(d.value, of->type) : nullptr;
+    const Adjoints adjoints = adjoints_of(*term, adjoint, wanted, faults, result);
     if (!faults.empty()) {
       problems_.push_back({layer_name(d), fmt::format("has no derivative: {}", fmt::join(faults, ", ")),
                            "choose values that reach the loss without such layers"});

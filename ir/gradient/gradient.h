@@ -4,6 +4,7 @@
 // adjoint of a single term use adjoints.h.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,16 @@
 
 namespace hoist {
 
+/// Terms over earlier values that are differentiated in place of the definitions of these values, which they have the
+/// type of: rounding has no useful derivative, and its straight-through gradient is that of the value before rounding
+/// (Bengio et al. 2013, arXiv 1308.3432). The forward pass keeps the definitions.
+using GradientTerms = std::map<std::string, Expr>;
+
 struct GradientRequest {
   std::string loss;                          ///< a float value of one element, unless it is summed
   bool is_summed = false;                    ///< the loss is the sum of the value's elements
   std::vector<std::string> with_respect_to;  ///< float values: inputs, constants or defined values
+  GradientTerms straight_through = {};
 };
 
 /// The float constants on which the value depends, in order of their first use.

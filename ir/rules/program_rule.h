@@ -51,6 +51,7 @@ struct ProgramRuleRow {
   /// replaced layer keeps its name. Only subterms without calls are evaluated then.
   bool adds_layers = false;
   std::string pass = {};         ///< the pass that applies the rule
+  std::string gradient = {};     ///< of neural rules: straight-through gradients, for training (neural_rules/rewrite)
   RowOriginPointer origin = {};  ///< places of its texts, if it is from a file
 };
 

@@ -16,14 +16,15 @@ RowWords rule_words(bool of_user) {
   const std::set<std::string> appliers = {"pass", "library"};
   return {"rule",
           "rule NAME CLASS",
-          {"parameters", "given", "left", "right", "where", "meaning", "example", "pass", "library", "for"},
+          {"parameters", "given", "left", "right", "where", "meaning", "example", "pass", "library", "for", "gradient"},
           {"example", "for"},
           appliers,
           [of_user, appliers](const RowEntry& entry) -> std::string {
             const std::string& text = entry.text.text;
             if (entry.key.empty() && text.find("=>") == std::string::npos)
               return "unknown key " + text.substr(0, text.find_first_of(" \t"));
-            return of_user && appliers.contains(entry.key) ? entry.key + " is for hoist's own rules" : "";
+            const bool is_own = appliers.contains(entry.key) || entry.key == "gradient";
+            return of_user && is_own ? entry.key + " is for hoist's own rules" : "";
           }};
 }
 
@@ -192,7 +193,7 @@ class RulesReader {
       fault_of(rule.name, place, "a rule between operator calls has no parameters");
     made_.between_calls.push_back({rule.name, fields["given"].text, fields["left"].text, fields["right"].text,
                                    fields["where"].text, rule.rule_class, fields["meaning"].text, rule.examples, neural,
-                                   fields["pass"].text, origin});
+                                   fields["pass"].text, fields["gradient"].text, origin});
   }
 
   void fault(const TextPart& place, const std::string& what, const std::string& hint = "") {

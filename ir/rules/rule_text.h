@@ -6,8 +6,8 @@
 //     fold f z x => fold f (fold f z (slice 0 k x)) (slice k k x)
 //
 // A rule is within terms (RuleRow, rewrite.h) or, if it has examples or is neural, between operator calls
-// (ProgramRuleRow, program_rule.h). Keys: parameters, given, left, right, where, meaning, example, pass, library, for.
-// `left` and `right` may be one line, LEFT => RIGHT.
+// (ProgramRuleRow, program_rule.h). Keys: parameters, given, left, right, where, meaning, example, pass, library, for,
+// gradient. `left` and `right` may be one line, LEFT => RIGHT.
 //
 // Rules of hoist's own name the pass that applies them, `pass NAME` (`pass strategies` for the strategies, which refer
 // to rules by name), or the reason why they exist without a pass, `library REASON`.

@@ -41,8 +41,8 @@ Step step_for(const WeightFormat& format, const Range& range) {
 class Numbers {
  public:
   explicit Numbers(const WeightFormat& format) : scalar_(format.scalar), is_float_(is_float(format.scalar)) {
-    if (is_float_) return;
-    const Range range = numbers_of(format);
+    const double most = is_float_ ? largest_of(scalar_) : 0;
+    const Range range = is_float_ ? Range{-most, most} : numbers_of(format);
     low_ = range.low;
     high_ = range.high;
   }
@@ -50,8 +50,10 @@ class Numbers {
   /// The nearest numbers, less the zero point: weight i has steps[i * stride].
   void nearest(std::span<const float> weights, const Step* steps, int64_t stride, double* out) const {
     if (is_float_) {
-      for (size_t i = 0; i < weights.size(); ++i, steps += stride)
-        out[i] = float_from_bits(scalar_, bits_from_float(scalar_, weights[i] / static_cast<double>(steps->scale)));
+      for (size_t i = 0; i < weights.size(); ++i, steps += stride) {
+        const double quotient = std::clamp(weights[i] / static_cast<double>(steps->scale), low_, high_);
+        out[i] = float_from_bits(scalar_, bits_from_float(scalar_, quotient));
+      }
       return;
     }
     for (size_t i = 0, end = 0; i < weights.size(); steps += stride) {  // the inner loop has a constant step
@@ -135,6 +137,25 @@ std::vector<Step> choose_steps(const WeightFormat& format, std::span<const float
   return best;
 }
 
+// Sets the numbers and values.
+void round_with(const std::vector<Step>& steps, std::span<const float> exact, PackedWeights& packed) {
+  const Numbers numbers(packed.format);
+  const int bits = row(packed.format.scalar).bits;
+  std::byte* stored = packed.numbers.data();
+  std::vector<float> values(exact.size());
+  for_each_rounded(packed.layout, numbers, exact, steps,
+                   [&](int64_t first, std::span<const double> rounded, int64_t index, int64_t step) {
+                     for (size_t i = 0; i < rounded.size(); ++i, index += step) {
+                       const Step& of = steps[static_cast<size_t>(index)];
+                       const auto weight = static_cast<size_t>(first) + i;
+                       store_element(stored, bits, static_cast<int64_t>(weight),
+                                     numbers.bits_of(rounded[i] + static_cast<double>(of.zero_point)));
+                       values[weight] = static_cast<float>(rounded[i] * of.scale);
+                     }
+                   });
+  packed.values = Tensor::of_floats(packed.layout.shape, values);
+}
+
 }  // namespace
 
 Range numbers_of(const WeightFormat& format) {
@@ -190,22 +211,18 @@ PackedWeights pack_weights(const Product& product, const Tensor& weights, const 
       if (!format.symmetric) packed.zero_points.push_back(step.zero_point);
     }
   }
-  const Numbers numbers(format);
-  const int bits = row(format.scalar).bits;
-  std::byte* stored = packed.numbers.data();
-  std::vector<float> values(exact.size());
-  for_each_rounded(packed.layout, numbers, exact, steps,
-                   [&](int64_t first, std::span<const double> rounded, int64_t index, int64_t step) {
-                     for (size_t i = 0; i < rounded.size(); ++i, index += step) {
-                       const Step& of = steps[static_cast<size_t>(index)];
-                       const auto weight = static_cast<size_t>(first) + i;
-                       store_element(stored, bits, static_cast<int64_t>(weight),
-                                     numbers.bits_of(rounded[i] + static_cast<double>(of.zero_point)));
-                       values[weight] = static_cast<float>(rounded[i] * of.scale);
-                     }
-                   });
-  packed.values = Tensor::of_floats(weights.shape(), values);
+  round_with(steps, exact, packed);
+  packed.values = packed.values.reshaped(weights.shape());
   return packed;
+}
+
+void round_to_scales(const Tensor& weights, PackedWeights& packed) {
+  std::vector<Step> steps(static_cast<size_t>(packed.layout.count));
+  for (size_t i = 0; i < packed.scales.size(); ++i)
+    steps[i] = {packed.scales[i], packed.zero_points.empty() ? 0 : packed.zero_points[i]};
+  const std::vector<int64_t> shape = packed.values.shape();
+  round_with(steps, weights.floats(), packed);
+  packed.values = packed.values.reshaped(shape);
 }
 
 double largest_sum(const Product& product, const PackedWeights& packed) {

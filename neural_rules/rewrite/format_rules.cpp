@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <sstream>
 
 #include "ir/operators/operators.h"
 #include "ir/program/onnx_type.h"
@@ -13,6 +14,7 @@
 #include "neural_rules/model/constants.h"
 #include "neural_rules/model/equalisation.h"
 #include "neural_rules/model/flow.h"
+#include "neural_rules/rewrite/retrained_weights.h"
 
 namespace hoist {
 
@@ -129,6 +131,35 @@ void drop_unread(Program& program, const std::vector<Expr>& read) {
     program.constants.erase(p->name);
     program.withheld.erase(p->name);
   }
+}
+
+// The value of the definition that the row adds under this name, with the prefix of its place.
+std::string added_value(const Program& program, const std::vector<Definition>& before, const std::string& name) {
+  std::string out;
+  for (const Definition& d : program.definitions) {
+    const auto is_it = [&](const Definition& known) { return known.value == d.value; };
+    if (!d.value.starts_with(name) || std::any_of(before.begin(), before.end(), is_it)) continue;
+    if (out.empty() || d.value.size() < out.size()) out = d.value;
+  }
+  return out;
+}
+
+// `before`: the definitions before the row was applied. The row's x and w are the value, or the operands of the call.
+std::vector<StatedGradient> stated_gradients(const ProgramRuleRow& row, const Program& program,
+                                             const std::string& value, const std::vector<Definition>& before) {
+  const auto call = std::find_if(before.begin(), before.end(), [&](const Definition& d) { return d.value == value; });
+  const bool is_product = row.left.find('(') != std::string::npos;
+  const std::string prefix = (is_product ? layer_name(*call) : value) + "/";
+  std::vector<StatedGradient> out;
+  std::istringstream parts(row.gradient);
+  for (std::string name, equals, of, in; parts >> name >> equals >> of;) {
+    StatedGradient stated{added_value(program, before, prefix + name), value, false};
+    stated.is_clipped = of.back() != ';' && bool(parts >> in) && in == "in" && bool(parts >> in);
+    if (is_product) stated.of = call->expression->children[of.front() == 'w' ? 1 : 0]->name;
+    HOIST_CHECK(!stated.value.empty(), "a gradient of formats.rules names no value of its row");
+    out.push_back(std::move(stated));
+  }
+  return out;
 }
 
 // ---- Moving --------------------------------------------------------------------------------------------------------
@@ -250,12 +281,15 @@ const std::vector<const ProgramRule*>& format_rules(std::string_view rule) {
 }
 
 Result<bool> apply_format(std::string_view rule, Program& program, const std::string& value,
-                          const ProgramArguments& arguments) {
+                          const ProgramArguments& arguments, std::vector<StatedGradient>* gradients) {
   const Definition* definition = find_definition(program, value);
   const std::vector<Expr> read = definition == nullptr ? std::vector<Expr>{} : parameters_of(definition->expression);
+  std::vector<Definition> before;
+  if (gradients != nullptr) before = program.definitions;
   for (const ProgramRule* each : format_rules(rule)) {
     HOIST_TRY(const bool applied, apply_program_rule(*each, program, value, arguments));
     if (!applied) continue;
+    if (gradients != nullptr) *gradients = stated_gradients(row(*each), program, value, before);
     drop_unread(program, read);
     return true;
   }
@@ -324,6 +358,10 @@ Result<bool> repeat_neural_step(const ProgramStep& step, Program& program) {
   if (step.rule == move_step) {
     if (move_before_dequantise(program, step.value)) return true;
     return Diagnostic{"", "the layer does not move dequantised elements", ""};
+  }
+  if (step.rule == retraining_step) {
+    HOIST_TRY_VOID(repeat_retraining(program, step));
+    return true;
   }
   if (step.rule == channel_scaling_step) {
     HOIST_TRY_VOID(repeat_scaling(program, step));

@@ -18,10 +18,17 @@ namespace hoist {
 /// The rows of a neural rule, one of which applies at each of its sites; none if the rule does not concern formats.
 const std::vector<const ProgramRule*>& format_rules(std::string_view rule);
 
+/// The straight-through gradient of a value that a rule adds, as its row states it: the gradient passes to another
+/// value, and is zero where that value is outside the range of the format if the gradient is clipped.
+struct StatedGradient {
+  std::string value, of;
+  bool is_clipped = false;
+};
+
 /// Applies the rule at a value, or at the definition of a contraction layer, and removes unused definitions. False if
-/// no row applies. Errors: errors of apply_program_rule.
+/// no row applies. Errors: errors of apply_program_rule. Fills in the gradients of the added values, if wanted.
 Result<bool> apply_format(std::string_view rule, Program& program, const std::string& value,
-                          const ProgramArguments& arguments);
+                          const ProgramArguments& arguments, std::vector<StatedGradient>* gradients = nullptr);
 
 /// Elements, scales, zero points and bias of a contraction in the form that its rows require.
 ProgramArguments arguments_of(const PreparedProduct& prepared);

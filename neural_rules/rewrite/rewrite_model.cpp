@@ -16,9 +16,10 @@ namespace {
 
 class ModelRewriter {
  public:
-  ModelRewriter(const Program& program, const Statistics& statistics)
+  ModelRewriter(const Program& program, const Statistics& statistics, StraightThrough* straight_through)
       : program_(program),
         statistics_(statistics),
+        straight_through_(straight_through),
         flow_(flow_of(program)),
         families_(value_families(program, flow_)),
         sites_(find_sites(program)),
@@ -32,7 +33,9 @@ class ModelRewriter {
     model_.program = program_;
     if (chosen_.empty()) return std::move(model_);
     store_values();
-    for (const NamedCall& layer : flow_.calls) move(layer);
+    for (const NamedCall& layer : flow_.calls) {
+      if (straight_through_ == nullptr) move(layer);
+    }
     for (const NamedCall& layer : flow_.calls) change_product(layer);
     if (!problems_.empty()) return problems_;
     list_layers();
@@ -55,6 +58,7 @@ class ModelRewriter {
     const ValueFamily* family = nullptr;
     const Choice* choice = nullptr;
     ProgramArguments arguments = {};  // scale and zero point, shared by all values
+    std::optional<Range> range = {};
   };
 
   static std::string proof_of(const NeuralRule& rule) {
@@ -105,6 +109,7 @@ class ModelRewriter {
       StoredFamily stored{&family, &choice};
       if (needed) {
         const Grid grid = grid_of(format, *seen);
+        stored.range = range_of(grid);
         describe(grid, *seen, choice);
         if (grid.scaled) {
           stored.arguments["scale"] = {
@@ -155,7 +160,9 @@ class ModelRewriter {
   }
 
   void store(StoredFamily& stored, const std::string& value) {
-    apply(*stored.choice, value, stored.arguments);
+    for (const StatedGradient& stated : apply(*stored.choice, value, stored.arguments))
+      straight_through_->values.push_back(
+          {stated.value, stated.of, stated.is_clipped ? stored.range : std::optional<Range>()});
     for (auto& [name, argument] : stored.arguments)
       argument.value.reset();  // the program contains the constant from here on
     small_.insert(value);
@@ -169,13 +176,17 @@ class ModelRewriter {
     }
   }
 
-  void apply(const Choice& choice, const std::string& value, const ProgramArguments& arguments) {
-    const auto applied = apply_format(choice.rule->name, model_.program, value, arguments);
+  // Returns the gradients of the added values, if wanted.
+  std::vector<StatedGradient> apply(const Choice& choice, const std::string& value, const ProgramArguments& arguments) {
+    std::vector<StatedGradient> stated;
+    const auto applied = apply_format(choice.rule->name, model_.program, value, arguments,
+                                      straight_through_ == nullptr ? nullptr : &stated);
     if (applied.ok() && *applied)
       model_.program.steps.back().note = choice.note();
     else
       problems_.push_back({choice.use.site, fmt::format("{} does not apply at {}", choice.rule->name, value),
                            applied.ok() ? "" : applied.errors()[0].text()});
+    return stated;
   }
 
   // Layers that only move numbers of a stored family do so in its format, if the standard supports them for its type.
@@ -207,7 +218,14 @@ class ModelRewriter {
       const double magnitude = largest_activation(scheme);
       choice.use.proof = fmt::format("sums stay below 2^31: {:.3g}", magnitude * largest_sum(product, packed));
     }
-    apply(choice, definition.value, arguments_of(*prepared));
+    for (const StatedGradient& stated : apply(choice, definition.value, arguments_of(*prepared))) {
+      if (stated.of == product.weights)
+        straight_through_->weights.push_back(
+            {layer.name, stated.value, *prepared,
+             scheme.activation == ActivationUse::as_is ? 0 : largest_activation(scheme), stated.is_clipped});
+      else
+        straight_through_->values.push_back({stated.value, stated.of, std::nullopt});
+    }
   }
 
   // Sums of magnitudes bound every partial sum. Twice the largest input of calibration has to fit.
@@ -256,6 +274,7 @@ class ModelRewriter {
 
   const Program& program_;
   const Statistics& statistics_;
+  StraightThrough* straight_through_;  // null: not wanted
   Flow flow_;
   std::vector<ValueFamily> families_;
   std::vector<Site> sites_;
@@ -269,8 +288,9 @@ class ModelRewriter {
 
 }  // namespace
 
-Result<RewrittenModel> rewrite(const Program& program, const Assignment& assignment, const Statistics& statistics) {
-  return ModelRewriter(program, statistics).run(assignment);
+Result<RewrittenModel> rewrite(const Program& program, const Assignment& assignment, const Statistics& statistics,
+                               StraightThrough* straight_through) {
+  return ModelRewriter(program, statistics, straight_through).run(assignment);
 }
 
 }  // namespace hoist

@@ -24,6 +24,7 @@
 #include "ir/base/result.h"
 #include "ir/program/program_builder.h"
 #include "neural_rules/calibration/calibration.h"
+#include "neural_rules/formats/product_weights.h"
 #include "neural_rules/neural_rules.h"
 
 namespace hoist {
@@ -45,8 +46,28 @@ struct RewrittenModel {
   bool only_values = false;  ///< the model is never timed: its calls run in the order in which they become ready
 };
 
+/// The straight-through gradients of a rewritten model, for training: the gradient of a value passes to the value
+/// before rounding, and is zero outside the range if there is one.
+struct RoundedValue {
+  std::string value, of;
+  std::optional<Range> range;
+};
+struct RoundedWeights {
+  std::string layer, value;  ///< `value`: the weights as the contraction reads them
+  PreparedProduct prepared;
+  double largest_activation = 0;  ///< of a contraction of integers
+  bool is_clipped = false;
+};
+struct StraightThrough {
+  std::vector<RoundedValue> values;
+  std::vector<RoundedWeights> weights;
+};
+
 /// Faults: an unknown site or rule (with the near miss), a rule that does not apply at its site, missing statistics, a
 /// contraction rule whose input value lacks the required format.
-Result<RewrittenModel> rewrite(const Program& program, const Assignment& assignment, const Statistics& statistics);
+/// With `straight_through` no layer moves before a dequantising layer, which changes no bit: all rounded values are
+/// f32.
+Result<RewrittenModel> rewrite(const Program& program, const Assignment& assignment, const Statistics& statistics,
+                               StraightThrough* straight_through = nullptr);
 
 }  // namespace hoist

@@ -43,7 +43,7 @@ class StepBuilder {
     HOIST_TRY(loss_, add_loss(program_, request_.value, request_.loss));
     out_.target = program_.inputs.at(before).first;
     add_inputs();
-    HOIST_TRY(program_, gradient(program_, {loss_, false, request_.weights}));
+    HOIST_TRY(program_, gradient(program_, {loss_, false, request_.weights, request_.straight_through}));
     program_.steps.clear();
     names_ = ValueNames(program_);
     gradients_.assign(program_.outputs.begin() + 1, program_.outputs.end());

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/gradient/gradient.h"
 #include "ir/gradient/training/optimisers.h"
 #include "ir/program/program.h"
 
@@ -22,6 +23,7 @@ struct TrainingRequest {
   double clip = 0;                    ///< the largest norm of all gradients together; 0: none
   int64_t accumulated = 1;            ///< runs whose mean gradient makes one step
   uint64_t seed = 1;
+  GradientTerms straight_through = {};  ///< of rounded values (gradient.h)
 };
 
 struct TrainingStep {

@@ -170,6 +170,36 @@ output %z
   expect_gradients(p, {"z", true, {"x"}});
 }
 
+// The forward pass rounds, and the backward pass differentiates the term that stands for the rounding.
+TEST(Gradient, IsStraightThroughWhereATermReplacesADefinition) {
+  const Program p = program(R"(
+input %x : [5]f64
+define %y : [5]f64 = Round(%x)
+define %z : [5]f64 = Mul(%y, %y)
+output %z
+)");
+  const Expr x = parameter("x", p.inputs[0].second);
+  const Expr clipped = map(
+      [](Expr e) {
+        return call(Function::minimum,
+                    {call(Function::maximum, {e, literal(Scalar::f64, -2)}), literal(Scalar::f64, 2)});
+      },
+      x);
+  const Bindings inputs = {{"x", Tensor::of<double>(Scalar::f64, {5}, {0.3, 1.7, -1.2, 2.6, -9})}};
+  const auto gradient_of_x = [&](const GradientTerms& terms) {
+    const auto made = gradient(p, {"z", true, {"x"}, terms});
+    EXPECT_TRUE(made.ok()) << made.errors()[0].text();
+    const Bindings values = values_of(*made, inputs);
+    EXPECT_EQ(values.at("z").float_at(1), 4) << "the forward pass rounds";
+    std::vector<double> out;
+    for (int64_t i = 0; i < 5; ++i) out.push_back(values.at(made->outputs[1]).float_at(i));
+    return out;
+  };
+  EXPECT_EQ(gradient_of_x({}), (std::vector<double>{0, 0, 0, 0, 0}));
+  EXPECT_EQ(gradient_of_x({{"y", x}}), (std::vector<double>{0, 4, -2, 6, -18}));
+  EXPECT_EQ(gradient_of_x({{"y", clipped}}), (std::vector<double>{0, 4, -2, 0, 0}));
+}
+
 // A zip has at most 64 arrays, and the adjoint and the result come in addition.
 TEST(Gradient, OfOperatorsWithManyOperands) {
   Program p;

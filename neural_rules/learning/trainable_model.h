@@ -1,0 +1,44 @@
+// A model under an assignment of neural rules in the form that training needs: the forward pass rounds as the rewritten
+// model does, and rounding has straight-through gradients. The weights of contractions that the assignment rounds are
+// constants of f32, which the program rounds to the scales that packing has chosen; their biases are constants of their
+// own. The rules state the gradients: rounding passes the gradient, the range of a format clips it (formats.rules), and
+// an approximated function or a sum in f16 has the gradient of what it replaces.
+//
+// Forward values equal the values of the rewritten model's operators bit for bit, as long as no trained constant has
+// changed: both round values by the same calls and weights by the same division in f64. The exceptions are weights in
+// float8, whose quotient is rounded to f32 first. A device that adds integers where the training step adds floats
+// differs by the rounding of the sums. The layer that computes an output keeps its exact function.
+//
+// A step of training is made from it by ir/gradient/training; weights return to the rewritten model by
+// rewrite/retrained_weights.h.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/gradient/gradient.h"
+#include "neural_rules/rewrite/retrained_weights.h"
+#include "neural_rules/rewrite/rewrite_model.h"
+
+namespace hoist {
+
+struct TrainedConstant {
+  std::string name, layer;
+  std::optional<RoundedWeights> rounded;  ///< nothing for a bias
+};
+
+struct TrainableModel {
+  Program program;
+  GradientTerms straight_through;
+  std::vector<TrainedConstant> constants;  ///< f32 constants of the program
+};
+
+/// Errors: errors of rewrite(), an assignment that rounds no weights.
+Result<TrainableModel> trainable_model(const Program& program, const Assignment& assignment,
+                                       const Statistics& statistics);
+
+/// Rounds the constants after training as the last step did. Errors: sums of integers that may no longer fit in i32.
+Result<RetrainedWeights> retrained_weights(const TrainableModel& model, const std::map<std::string, Tensor>& trained);
+
+}  // namespace hoist

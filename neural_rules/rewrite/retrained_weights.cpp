@@ -1,0 +1,109 @@
+#include "neural_rules/rewrite/retrained_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "neural_rules/model/definition.h"
+
+namespace hoist {
+namespace {
+
+// An operand of the layer's call, by its number among the operator's operands; null if it is omitted.
+Expr operand_of(const Program& program, const std::string& layer, int64_t number) {
+  const Definition* definition = find_layer(program, layer);
+  if (definition == nullptr || definition->expression->pattern != Pattern::operator_call) return nullptr;
+  const std::vector<int64_t>& operands = definition->expression->operation->operands;
+  const auto found = std::find(operands.begin(), operands.end(), number);
+  return found == operands.end() ? nullptr
+                                 : definition->expression->children[static_cast<size_t>(found - operands.begin())];
+}
+
+// A constant, and the value of the definition that reads it.
+struct Read {
+  std::string by, constant;
+};
+
+// The stored numbers of the layer's weights, which dequantising and reshaping layers read.
+std::optional<Read> stored_weights(const Program& program, const std::string& layer) {
+  Expr e = operand_of(program, layer, 1);
+  Read out;
+  while (e != nullptr && e->pattern == Pattern::parameter) {
+    if (find_constant(program, e->name) != nullptr) {
+      out.constant = e->name;
+      break;
+    }
+    const Definition* made = find_definition(program, e->name);
+    if (made == nullptr || made->expression->children.empty()) return std::nullopt;
+    out.by = made->value;
+    e = made->expression->children[0];
+  }
+  return out.by.empty() || out.constant.empty() ? std::nullopt : std::optional(out);
+}
+
+void replace(Program& program, const Read& old, const std::string& name, Tensor value) {
+  const Type type = type_of(value);
+  program.constants.emplace(name, std::move(value));
+  Definition& definition = *find_definition(program, old.by);
+  definition.expression = substitute_parameters(definition.expression, {{old.constant, parameter(name, type)}});
+  if (use_counts(program).count(old.constant) != 0) return;
+  program.constants.erase(old.constant);
+  program.withheld.erase(old.constant);
+}
+
+}  // namespace
+
+std::optional<std::string> bias_of(const Program& program, const std::string& layer) {
+  const Expr bias = operand_of(program, layer, 2);
+  if (bias == nullptr || bias->pattern != Pattern::parameter) return std::nullopt;
+  const Tensor* constant = find_constant(program, bias->name);
+  return constant != nullptr && constant->scalar() == Scalar::f32 ? std::optional(bias->name) : std::nullopt;
+}
+
+Result<Nothing> put_retrained(Program& program, const RetrainedWeights& weights) {
+  for (const RetrainedConstant& retrained : weights) {
+    std::optional<Read> old;
+    if (!retrained.is_bias)
+      old = stored_weights(program, retrained.layer);
+    else if (const auto bias = bias_of(program, retrained.layer))
+      old = Read{find_layer(program, retrained.layer)->value, *bias};
+    const std::string what = retrained.is_bias ? "bias" : "weights";
+    if (!old) return Diagnostic{retrained.layer, "has no stored " + what + " that retraining could replace", ""};
+    if (type_of(program.constants.at(old->constant)) != type_of(retrained.value))
+      return Diagnostic{retrained.layer,
+                        fmt::format("its retrained {} are {}, expected {}", what, text(type_of(retrained.value)),
+                                    text(type_of(program.constants.at(old->constant)))),
+                        "compile without the record to make another one"};
+    ProgramStep step = replayed_step(std::string(retraining_step), *find_definition(program, old->by));
+    step.layer = retrained.layer;
+    step.rule_class = RuleClass::neural;
+    step.note = fmt::format("the {} after training with the rounding of the rules", what);
+    const std::string name = ValueNames(program).make(fmt::format("{}/retrained_{}", retrained.layer, what));
+    step.parameters = {{"constant", old->constant}, {"by", name}};
+    replace(program, *old, name, retrained.value);
+    step.constants.push_back(step_constant(program, name));
+    program.steps.push_back(std::move(step));
+  }
+  return Nothing{};
+}
+
+Result<Nothing> repeat_retraining(Program& program, const ProgramStep& step) {
+  const auto constant = step.parameters.find("constant"), by = step.parameters.find("by");
+  const Definition* definition = find_definition(program, step.value);
+  if (constant == step.parameters.end() || by == step.parameters.end() || definition == nullptr)
+    return Diagnostic{"", "the step does not state the constant that it replaces", ""};
+  const Tensor* old = find_constant(program, constant->second);
+  const auto made = std::find_if(step.constants.begin(), step.constants.end(),
+                                 [&](const StepConstant& of) { return of.name == by->second; });
+  if (old == nullptr || made == step.constants.end() || made->type != type_of(*old) ||
+      program.constants.count(made->name) != 0)
+    return Diagnostic{"", "the step replaces a constant by one that does not fit", ""};
+  Tensor value = made->value ? *made->value : Tensor(leaf_of(made->type)->scalar, shape_of(made->type));
+  if (type_of(value) != made->type) return Diagnostic{"", "the step states a constant of another type", ""};
+  replace(program, {step.value, constant->second}, made->name, std::move(value));
+  if (!made->value) program.withheld[made->name] = made->hash;
+  program.steps.push_back(step);
+  return Nothing{};
+}
+
+}  // namespace hoist
