@@ -13,6 +13,7 @@
 #include "neural_rules/choice/study_description.h"
 #include "neural_rules/choice/verification.h"
 #include "neural_rules/formats/rounding_plan.h"
+#include "neural_rules/learning/retrained_points.h"
 
 namespace hoist {
 namespace {
@@ -60,6 +61,8 @@ class Chooser {
       if (can_verify()) {
         HOIST_TRY_VOID(search());
         HOIST_TRY_VOID(take_times());
+        HOIST_TRY_VOID(add_retrained_points(
+            {sensitivity_, costs_, *verifier_, options_, [this] { return ensure_reference(); }, [this] { keep(); }}));
       }
     }
     correct_costs();
@@ -90,18 +93,6 @@ class Chooser {
 
   PointChoice choice() const { return {sensitivity_, costs_, *verifier_, options_}; }
   bool can_verify() const { return !verification_.runs.empty(); }
-
-  // False if the time limit ends first; work in progress is then dropped.
-  template <class Work>
-  static Result<bool> within(double seconds, const Work& work) {
-    const Deadline deadline(seconds);
-    try {
-      HOIST_TRY_VOID(work());
-      return true;
-    } catch (const TimeIsOver&) {
-      return false;
-    }
-  }
 
   // Measures everything that is unknown: the reference first, so that a failing metric is reported early; then
   // uniform-precision baselines, which are points themselves; then errors. Parts that do not fit into the time are left
@@ -315,7 +306,8 @@ class Chooser {
 
   Result<Proposal> verify(const Assignment& assignment, int number) {
     for (size_t i = 0; i < verifier_->points.size(); ++i) {
-      if (verifier_->points[i].assignment == assignment) return Proposal{i, verifier_->keeps_budget(i)};
+      const StudyPoint& known = verifier_->points[i];
+      if (known.assignment == assignment && known.retraining == nullptr) return Proposal{i, verifier_->keeps_budget(i)};
     }
     StudyPoint point;
     point.name = name_of_proposal(number + 1);
@@ -458,7 +450,9 @@ class Chooser {
 
   Result<size_t> find_chosen() const {
     for (size_t i = 0; options_.decided && i < verifier_->points.size(); ++i) {
-      if (verifier_->points[i].assignment == *options_.decided) return i;
+      const StudyPoint& point = verifier_->points[i];
+      if (point.assignment == *options_.decided && (point.retraining != nullptr) == options_.decided_retrained)
+        return i;
     }
     size_t chosen = choice().best(true);
     if (!choice().allowed(verifier_->points[chosen]) || !verifier_->keeps_budget(chosen)) chosen = choice().best(false);
@@ -506,6 +500,7 @@ class Chooser {
     for (StudyPoint& point : verifier_->points) point.chosen = false;
     verifier_->points[chosen].chosen = true;
     out.chosen = verifier_->points[chosen].assignment;
+    out.retraining = verifier_->points[chosen].retraining;
     out.study = described(chosen);
     out.study.budget_met = verifier_->keeps_budget(chosen);
     add_front(out.study);

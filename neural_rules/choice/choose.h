@@ -41,16 +41,22 @@ struct ChooseOptions {
   UserMetric metric;  ///< the command of a metric budget, which receives all verification data
   /// Time for running one model on verification data: only as many samples are used as fit, and always the same ones.
   double verification_seconds = std::numeric_limits<double>::infinity();
-  int verifications = 5;              ///< maximum number of verified proposals of the solver
-  int timing_rounds = 40;             ///< number of interleaved runs; more within least_timing_seconds
-  double least_timing_seconds = 1;    ///< on a busy machine times of shorter periods are meaningless
-  double timing_seconds = 30;         ///< per round; more if the minimum number of rounds needs it
-  std::optional<Assignment> decided;  ///< of the known points: the earlier choice for the same budget and objective
+  int verifications = 5;            ///< maximum number of verified proposals of the solver
+  int timing_rounds = 40;           ///< number of interleaved runs; more within least_timing_seconds
+  double least_timing_seconds = 1;  ///< on a busy machine times of shorter periods are meaningless
+  double timing_seconds = 30;       ///< per round; more if the minimum number of rounds needs it
+  /// Trains the weights of points with the rounding of their rules; empty: retrained points are not chosen either.
+  Retrain retrain;
+  int retrainings = 3;  ///< maximum number of retrained points that break the budget without it
+  /// The earlier choice among the known points for the same budget and objective.
+  std::optional<Assignment> decided;
+  bool decided_retrained = false;
 };
 
 struct Choosing {
   Study study;  ///< `points` has the reference first; the chosen one is marked
   Assignment chosen;
+  std::shared_ptr<const Retraining> retraining;    ///< of the chosen point; null if its weights are only rounded
   ChannelFactors factors;                          ///< factors by which the model's channels are scaled first
   Statistics statistics;                           ///< statistics for rewriting the scaled model as chosen
   Measured measured;                               ///< for further choices
@@ -63,8 +69,8 @@ struct Choosing {
 /// unchanged, and `measured` is empty; its point is not `verified` if it did not run in time. `known` holds earlier
 /// measurements, none of which is repeated; without verification data only its points are candidates. Errors: errors of
 /// sensitivity; data without labels for a budget in top1; no output of scores for budgets of scores; errors of the
-/// metric; preferences that leave no point, also if the time limit ends before a pinned rule is measured; an end before
-/// any point was verified.
+/// metric and of retraining; preferences that leave no point, also if the time limit ends before a pinned rule is
+/// measured; an end before any point was verified.
 Result<Choosing> choose(const Program& program, const Samples& calibration, const Samples& verification,
                         const PrepareModel& prepare, const ChooseOptions& options, Measured known = {});
 

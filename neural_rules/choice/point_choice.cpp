@@ -14,6 +14,11 @@ bool has_options(const StudyPoint& point, const std::vector<size_t>& options) {
 
 }  // namespace
 
+bool rounds_weights(const StudyPoint& point) {
+  return std::any_of(point.assignment.begin(), point.assignment.end(),
+                     [](const auto& choice) { return find_scheme(choice.second) != nullptr; });
+}
+
 void PointChoice::predict(StudyPoint& point) const {
   point.predicted_error = point.predicted_time = std::nan("");
   point.size = weight_bytes(sensitivity, point.assignment);
@@ -21,7 +26,7 @@ void PointChoice::predict(StudyPoint& point) const {
   if (!has_options(point, options)) return;
   const Choice choice = evaluate_choice(costs.problem, options);
   if (!std::isfinite(choice.cost)) return;
-  point.predicted_error = choice.error;
+  if (point.retraining == nullptr) point.predicted_error = choice.error;
   point.predicted_time = settings.objective == Objective::time ? choice.cost + costs.base : std::nan("");
 }
 
@@ -49,6 +54,7 @@ bool PointChoice::allowed(const std::vector<size_t>& options) const {
 }
 
 bool PointChoice::allowed(const StudyPoint& point) const {
+  if (point.retraining != nullptr && !settings.retrain) return false;
   const std::vector<size_t> options = options_of(sensitivity, costs, point.assignment);
   return has_options(point, options) && allowed(options);
 }
@@ -73,6 +79,23 @@ bool PointChoice::is_clear() const {
   if (!cheapest) return true;
   const StudyPoint &chosen = verifier.points[best(true)], &fastest = verifier.points[*cheapest];
   return !fastest.is_timed() || chosen.time.value <= (1 + same_time) * fastest.time.value;
+}
+
+std::optional<size_t> PointChoice::to_retrain() const {
+  const std::vector<StudyPoint>& points = verifier.points;
+  const size_t chosen = best(true);
+  const bool has_chosen = allowed(points[chosen]) && verifier.keeps_budget(chosen);
+  std::optional<size_t> out;
+  for (size_t i = 1; i < points.size(); ++i) {
+    const auto is_of_it = [&](const StudyPoint& other) {
+      return other.retraining != nullptr && other.assignment == points[i].assignment;
+    };
+    if (!points[i].verified || !allowed(points[i]) || verifier.keeps_budget(i) || !rounds_weights(points[i])) continue;
+    if (std::any_of(points.begin(), points.end(), is_of_it)) continue;
+    if (has_chosen && !(cost_of(points[i]) < cost_of(points[chosen]))) continue;
+    if (!out || cost_of(points[i]) < cost_of(points[*out])) out = i;
+  }
+  return out;
 }
 
 std::optional<size_t> PointChoice::least(bool keeping) const {

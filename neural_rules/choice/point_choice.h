@@ -14,6 +14,9 @@ namespace hoist {
 /// Times that differ by less are the same to a user.
 inline constexpr double same_time = 0.05;
 
+/// True if a rule of the point rounds weights, so that retraining can change them.
+bool rounds_weights(const StudyPoint& point);
+
 /// A view of a study; all members outlive it.
 struct PointChoice {
   const Sensitivity& sensitivity;
@@ -38,6 +41,8 @@ struct PointChoice {
   /// False if a point is faster by more than same_time than the chosen one, but their intervals overlap: more runs
   /// could tell.
   bool is_clear() const;
+  /// The cheapest point that breaks the budget, is cheaper than the best one and was not retrained yet.
+  std::optional<size_t> to_retrain() const;
 
  private:
   std::optional<size_t> least(bool keeping) const;

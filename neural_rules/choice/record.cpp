@@ -36,7 +36,11 @@ class Check {
       problem("the first times are of " + record_.times.front().name + ", expected the unchanged model");
     for (const RecordedTimes& times : record_.times) check_times(times);
     for (const RecordedPoint& point : record_.points) check_point(point);
-    for (const RecordedChoice& choice : record_.choices) check_assignment("choice", choice.chosen);
+    for (const RecordedChoice& choice : record_.choices) {
+      check_assignment("choice", choice.chosen);
+      if (choice.retrained && chosen_point(record_, choice) == nullptr)
+        problem("a choice takes a retrained point that the record lacks");
+    }
     if (!problems_.empty()) return problems_;
     return Nothing{};
   }
@@ -180,6 +184,13 @@ Result<RecordedChoice> find_choice(const Record& record, const std::string& budg
     return Diagnostic{where, fmt::format("holds {} matching choices: {}", fitting.size(), fmt::join(fitting, ", ")),
                       "name one with --budget and --objective"};
   return *found;
+}
+
+const RecordedPoint* chosen_point(const Record& record, const RecordedChoice& choice) {
+  const auto found = std::find_if(record.points.begin(), record.points.end(), [&](const RecordedPoint& of) {
+    return of.point.assignment == choice.chosen && (of.point.retraining != nullptr) == choice.retrained;
+  });
+  return found == record.points.end() ? nullptr : &*found;
 }
 
 Result<Nothing> check_record(const Record& record, const std::string& where) { return Check(record, where).run(); }

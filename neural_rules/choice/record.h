@@ -55,7 +55,9 @@ struct RecordedPoint {
 struct RecordedChoice {
   std::string budget, objective, preferences_hash;
   Assignment chosen;
-  std::string certificate;  ///< certificate in the bundle's manifest
+  std::string certificate;      ///< certificate in the bundle's manifest
+  std::string retraining = {};  ///< the retraining that was allowed; "" for none
+  bool retrained = false;       ///< the chosen point is the retrained one
   bool operator==(const RecordedChoice&) const = default;
 };
 
@@ -84,6 +86,9 @@ Result<Nothing> check_origin(const Record& record, const RecordOrigin& wanted, c
 /// in preferences it is the latest. Errors: no choice; several matching budgets or objectives, with all of them.
 Result<RecordedChoice> find_choice(const Record& record, const std::string& budget, const std::string& objective,
                                    const std::string& where);
+
+/// The point that the choice took; null if the record lacks it.
+const RecordedPoint* chosen_point(const Record& record, const RecordedChoice& choice);
 
 /// Checks that a record is consistent, before it is used: sites and candidates are named once, choices name candidates
 /// and have the weights that they round with data, every site has times, histograms and channels fit. Errors: all

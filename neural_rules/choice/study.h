@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "neural_rules/choice/solver/interval.h"
+#include "neural_rules/learning/retraining.h"
 #include "neural_rules/rewrite/rewrite_model.h"
 
 namespace hoist {
@@ -28,6 +30,7 @@ struct StudyPoint {
   double worst_class_drop = 0;
   int64_t worst_class = -1;
   double user_metric = 0;
+  std::shared_ptr<const Retraining> retraining = {};  ///< null for weights that were only rounded
 
   bool is_timed() const { return std::isfinite(time.value) && time.value > 0; }
 };

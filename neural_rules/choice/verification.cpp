@@ -68,11 +68,16 @@ Result<Nothing> Verifier::add_reference(std::shared_ptr<RunnableModel> runnable)
   return Nothing{};
 }
 
+Result<std::shared_ptr<RunnableModel>> Verifier::prepared(const StudyPoint& point) const {
+  HOIST_TRY(RewrittenModel model, rewrite(studied_.program, point.assignment, studied_.statistics));
+  if (point.retraining != nullptr) HOIST_TRY_VOID(put_retrained(model.program, point.retraining->weights));
+  HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(model));
+  return std::shared_ptr<RunnableModel>(std::move(runnable));
+}
+
 Result<size_t> Verifier::add(StudyPoint point, std::shared_ptr<RunnableModel> runnable) {
   if (runnable == nullptr) {
-    HOIST_TRY(RewrittenModel model, rewrite(studied_.program, point.assignment, studied_.statistics));
-    HOIST_TRY(std::unique_ptr<RunnableModel> prepared, prepare_(model));
-    runnable = std::move(prepared);
+    HOIST_TRY(runnable, prepared(point));
   }
   HOIST_TRY(const RunOutputs changed, run(*runnable, point));
   HOIST_TRY(OutputMetrics metrics, compare_runs(kinds_, samples_, reference_, changed));
@@ -108,10 +113,9 @@ Result<Nothing> Verifier::prepare_untimed(const Wanted& wanted) {
   models_.resize(points.size());
   for (size_t i = 1; i < points.size(); ++i) {
     if (points[i].is_timed() || models_[i] != nullptr || !wanted(i)) continue;
-    HOIST_TRY(const RewrittenModel model, rewrite(studied_.program, points[i].assignment, studied_.statistics));
-    HOIST_TRY(std::unique_ptr<RunnableModel> prepared, prepare_(model));
-    HOIST_TRY_VOID(run_all(*prepared, samples_, 1));  // the inputs of the timed runs
-    models_[i] = std::move(prepared);
+    HOIST_TRY(std::shared_ptr<RunnableModel> model, prepared(points[i]));
+    HOIST_TRY_VOID(run_all(*model, samples_, 1));  // the inputs of the timed runs
+    models_[i] = std::move(model);
   }
   return Nothing{};
 }

@@ -46,6 +46,7 @@ class Verifier {
 
  private:
   Result<RunOutputs> run(RunnableModel& runnable, StudyPoint& point) const;
+  Result<std::shared_ptr<RunnableModel>> prepared(const StudyPoint& point) const;
   size_t runs() const;
   Result<size_t> runs_that_fit(RunnableModel& runnable) const;
 

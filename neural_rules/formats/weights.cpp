@@ -216,12 +216,16 @@ PackedWeights pack_weights(const Product& product, const Tensor& weights, const 
   return packed;
 }
 
-void round_to_scales(const Tensor& weights, PackedWeights& packed) {
+void round_quotients(const Tensor& quotients, PackedWeights& packed) {
   std::vector<Step> steps(static_cast<size_t>(packed.layout.count));
-  for (size_t i = 0; i < packed.scales.size(); ++i)
-    steps[i] = {packed.scales[i], packed.zero_points.empty() ? 0 : packed.zero_points[i]};
+  for (size_t i = 0; i < packed.zero_points.size(); ++i) steps[i].zero_point = packed.zero_points[i];
   const std::vector<int64_t> shape = packed.values.shape();
-  round_with(steps, weights.floats(), packed);
+  round_with(steps, quotients.floats(), packed);
+  if (!packed.scales.empty()) {
+    packed.layout.for_each(packed.numbers.size(), [&](int64_t i, int64_t at) {
+      packed.values.set_float(i, packed.values.float_at(i) * packed.scales[static_cast<size_t>(at)]);
+    });
+  }
   packed.values = packed.values.reshaped(shape);
 }
 

@@ -57,8 +57,9 @@ struct PackedWeights {
   double value_at(int64_t scale, double n) const;
 };
 PackedWeights pack_weights(const Product& product, const Tensor& weights, const WeightFormat& format);
-/// Rounds other weights to the numbers with the same scales; weights outside the range become its ends.
-void round_to_scales(const Tensor& weights, PackedWeights& packed);
+/// Sets the numbers that are nearest to the quotients of other weights and the scales; quotients outside the range
+/// become its ends.
+void round_quotients(const Tensor& quotients, PackedWeights& packed);
 
 /// The maximum over output channels of the sum of |n - zero point|: multiplied by the largest activation it bounds
 /// every partial sum of an integer contraction.

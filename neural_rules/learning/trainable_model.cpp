@@ -43,6 +43,11 @@ Range numbers_before_rounding(const WeightFormat& format) {
   return {numbers.low - 0.5, numbers.high + 0.5};
 }
 
+Tensor times(Tensor tensor, double factor) {
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set_float(i, tensor.float_at(i) * factor);
+  return tensor;
+}
+
 class TrainableBuilder {
  public:
   TrainableBuilder(const Assignment& assignment) : assignment_(assignment) {}
@@ -61,7 +66,7 @@ class TrainableBuilder {
     }
     for (const RoundedWeights& rounded : stated.weights) {
       round_in_program(program, rounded);
-      train_bias(rounded.layer);
+      train_bias(rounded, statistics);
     }
     HOIST_TRY_VOID(approximate_functions(rewritten.functions));
     remove_unused(out_.program);
@@ -90,14 +95,18 @@ class TrainableBuilder {
     return out;
   }
 
-  // The weights before rounding. Weights that packing has not rounded to the nearest number begin at their number.
-  static Tensor initial_weights(const Tensor& exact, const PackedWeights& packed) {
+  // The quotients of weights and scales, without zero points. A quotient outside the range, and one that packing has
+  // not rounded to the nearest number, begins at the number.
+  static Tensor initial_quotients(const Tensor& exact, const PackedWeights& packed) {
     Tensor out = exact.reshaped(packed.layout.shape);
     if (packed.scales.empty()) return out;
     packed.layout.for_each(out.size(), [&](int64_t i, int64_t at) {
-      const double value = packed.values.float_at(i), half = packed.scales[static_cast<size_t>(at)] / 2.0;
-      const bool is_nearest = is_float(packed.format.scalar) || std::abs(out.float_at(i) - value) <= half;
-      if (!is_nearest) out.set_float(i, value);
+      const auto place = static_cast<size_t>(at);
+      const double zero = packed.zero_points.empty() ? 0 : static_cast<double>(packed.zero_points[place]);
+      out.set_float(i, out.float_at(i) / static_cast<double>(packed.scales[place]));
+      if (is_float(packed.format.scalar)) return;
+      const double number = packed.numbers.float_at(i) - zero;
+      if (to_even(out.float_at(i)) != number) out.set_float(i, number);
     });
     return out;
   }
@@ -105,59 +114,83 @@ class TrainableBuilder {
   // The definition of the weights that the contraction reads becomes the rounding of a constant.
   void round_in_program(const Program& program, const RoundedWeights& rounded) {
     const PackedWeights& packed = rounded.prepared.packed;
-    const Tensor& exact = program.constants.at(rounded.prepared.product.weights);
-    const Expr weights = add_constant(rounded.layer + "/trained_weights", initial_weights(exact, packed));
+    const Tensor quotients = initial_quotients(program.constants.at(rounded.prepared.product.weights), packed);
+    TrainedConstant trained{"", rounded.layer, unit_of_quotients(quotients, packed), rounded};
+    const Expr weights = add_constant(rounded.layer + "/trained_weights", times(quotients, 1 / trained.unit));
     std::vector<Expr> arrays = {weights};
     if (!packed.scales.empty())
       arrays.push_back(add_constant(rounded.layer + "/trained_scales", for_each_weight(packed, packed.scales)));
     if (!packed.zero_points.empty())
       arrays.push_back(add_constant(rounded.layer + "/trained_zeros", for_each_weight(packed, packed.zero_points)));
     const WeightFormat format = packed.format;
-    find_definition(out_.program, rounded.value)->expression =
-        each(arrays, [&](const std::vector<Expr>& e) { return rounded_element(format, e); });
-    out_.straight_through[rounded.value] =
-        !rounded.is_clipped ? weights
-                            : each(arrays, [&](const std::vector<Expr>& e) { return clipped_element(format, e); });
-    out_.constants.push_back({weights->name, rounded.layer, rounded});
-  }
-
-  // `e`: a weight, and its scale and zero point if it has them.
-  static Expr rounded_element(const WeightFormat& format, const std::vector<Expr>& e) {
-    if (is_float(format.scalar)) {
-      const Expr most = number(Scalar::f32, largest_of(format.scalar));
-      const Expr quotient = e.size() > 1 ? call(Function::divide, {e[0], e[1]}) : e[0];
-      const Expr stored = cast(format.scalar, clamped(quotient, call(Function::negate, {most}), most));
-      const Expr wide = cast(Scalar::f32, stored);
-      return e.size() > 1 ? call(Function::multiply, {wide, e[1]}) : wide;
-    }
-    const Range numbers = numbers_of(format);
-    const Expr scale = cast(Scalar::f64, e[1]);
-    const auto less_zero = [&](double n) {
-      const Expr limit = number(Scalar::f64, n);
-      return e.size() > 2 ? call(Function::subtract, {limit, cast(Scalar::f64, e[2])}) : limit;
+    const auto value = [&](bool is_rounded) {
+      return each(arrays, [&](const std::vector<Expr>& e) {
+        return element(format, e, trained.unit, is_rounded, rounded.is_clipped);
+      });
     };
-    const Expr quotient = call(Function::divide, {cast(Scalar::f64, e[0]), scale});
-    const Expr nearest = call(Function::round, {clamped(quotient, less_zero(numbers.low), less_zero(numbers.high))});
-    return cast(Scalar::f32, call(Function::multiply, {nearest, scale}));
+    find_definition(out_.program, rounded.value)->expression = value(true);
+    out_.straight_through[rounded.value] = value(false);
+    trained.name = weights->name;
+    out_.constants.push_back(std::move(trained));
   }
 
-  static Expr clipped_element(const WeightFormat& format, const std::vector<Expr>& e) {
-    const Range range = numbers_before_rounding(format);
+  // Adam moves all constants by steps of one size, so a unit of each is a change of one size: of a weight a step of its
+  // scale, or 1/128 of the largest weight if the format is a float.
+  static double unit_of_quotients(const Tensor& quotients, const PackedWeights& packed) {
+    if (!is_float(packed.format.scalar)) return 1;
+    double most = 0;
+    for (int64_t i = 0; i < quotients.size(); ++i) most = std::max(most, std::abs(quotients.float_at(i)));
+    return power_of_two(most / 128);
+  }
+
+  // A bias changes a sum as much as random changes of all its weights by their units do.
+  double unit_of_bias(const RoundedWeights& rounded, double unit, const Statistics& statistics) const {
+    const PackedWeights& packed = rounded.prepared.packed;
+    double scale = 0;
+    for (const float each : packed.scales) scale += each / static_cast<double>(packed.scales.size());
+    const auto input = statistics.find(rounded.prepared.product.input);
+    const double square = input == statistics.end() ? 1 : input->second.mean_square;
+    return power_of_two((packed.scales.empty() ? 1 : scale) * unit *
+                        std::sqrt(square * static_cast<double>(rounded.prepared.product.terms())));
+  }
+
+  static double power_of_two(double x) {
+    return x > 0 && std::isfinite(x) ? std::exp2(std::clamp(std::round(std::log2(x)), -60.0, 60.0)) : 1;
+  }
+
+  // `e`: a weight in its units, and its scale and zero point if it has them.
+  static Expr element(const WeightFormat& format, const std::vector<Expr>& e, double unit, bool is_rounded,
+                      bool is_clipped) {
+    const bool is_integer = !is_float(format.scalar);
+    const Range numbers = is_rounded && is_integer ? numbers_of(format) : numbers_before_rounding(format);
     const auto end = [&](double n) {
-      Expr out = number(Scalar::f32, n);
-      if (e.size() > 2) out = call(Function::subtract, {out, e[2]});
-      return e.size() > 1 ? call(Function::multiply, {out, e[1]}) : out;
+      const Expr limit = number(Scalar::f32, n);
+      return e.size() > 2 ? call(Function::subtract, {limit, e[2]}) : limit;
     };
-    return clamped(e[0], end(range.low), end(range.high));
+    Expr out = unit == 1 ? e[0] : call(Function::multiply, {e[0], number(Scalar::f32, unit)});
+    if (is_rounded || is_clipped) out = clamped(out, end(numbers.low), end(numbers.high));
+    if (is_rounded) out = is_integer ? call(Function::round, {out}) : cast(Scalar::f32, cast(format.scalar, out));
+    return e.size() > 1 ? call(Function::multiply, {out, e[1]}) : out;
   }
 
-  void train_bias(const std::string& layer) {
-    const std::optional<std::string> bias = bias_of(out_.program, layer);
+  void train_bias(const RoundedWeights& rounded, const Statistics& statistics) {
+    const std::optional<std::string> bias = bias_of(out_.program, rounded.layer);
     if (!bias) return;
-    const Expr trained = add_constant(layer + "/trained_bias", out_.program.constants.at(*bias));
-    Definition& definition = definition_of(layer);
-    definition.expression = substitute_parameters(definition.expression, {{*bias, trained}});
-    out_.constants.push_back({trained->name, layer, std::nullopt});
+    TrainedConstant trained{"", rounded.layer, unit_of_bias(rounded, out_.constants.back().unit, statistics), {}};
+    const Expr constant =
+        add_constant(rounded.layer + "/trained_bias", times(out_.program.constants.at(*bias), 1 / trained.unit));
+    trained.name = constant->name;
+    Definition scaled;
+    scaled.value = names_.make(rounded.layer + "/bias");
+    scaled.layers = {scaled.value};
+    scaled.expression = each({constant}, [&](const std::vector<Expr>& e) {
+      return call(Function::multiply, {e[0], number(Scalar::f32, trained.unit)});
+    });
+    Definition& layer = definition_of(rounded.layer);
+    layer.expression = substitute_parameters(layer.expression, {{*bias, parameter(scaled.value, constant->type)}});
+    out_.program.definitions.insert(out_.program.definitions.begin() + (&layer - out_.program.definitions.data()),
+                                    std::move(scaled));
+    out_.constants.push_back(std::move(trained));
   }
 
   Result<Nothing> approximate_functions(const std::map<std::string, std::string>& functions) {
@@ -187,13 +220,13 @@ Result<TrainableModel> trainable_model(const Program& program, const Assignment&
 Result<RetrainedWeights> retrained_weights(const TrainableModel& model, const std::map<std::string, Tensor>& trained) {
   RetrainedWeights out;
   for (const TrainedConstant& constant : model.constants) {
-    const Tensor& value = trained.at(constant.name);
+    const Tensor value = times(trained.at(constant.name), constant.unit);
     if (!constant.rounded) {
       out.push_back({constant.layer, true, value});
       continue;
     }
     PackedWeights packed = constant.rounded->prepared.packed;
-    round_to_scales(value, packed);
+    round_quotients(value, packed);
     const double most = constant.rounded->largest_activation;
     if (most > 0 && most * largest_sum(constant.rounded->prepared.product, packed) >= largest_i32_sum)
       return Diagnostic{constant.layer, "has sums that may no longer fit in i32 after training", ""};

@@ -1,13 +1,14 @@
 // A model under an assignment of neural rules in the form that training needs: the forward pass rounds as the rewritten
 // model does, and rounding has straight-through gradients. The weights of contractions that the assignment rounds are
-// constants of f32, which the program rounds to the scales that packing has chosen; their biases are constants of their
-// own. The rules state the gradients: rounding passes the gradient, the range of a format clips it (formats.rules), and
-// an approximated function or a sum in f16 has the gradient of what it replaces.
+// constants of f32 in units of their scales, which packing has chosen, and their biases are constants in units of a
+// like effect: steps of one size suit all layers, whatever the magnitudes of their weights are. The rules state the
+// gradients: rounding passes the gradient, the range of a format clips it (formats.rules), and an approximated function
+// or a sum in f16 has the gradient of what it replaces.
 //
 // Forward values equal the values of the rewritten model's operators bit for bit, as long as no trained constant has
-// changed: both round values by the same calls and weights by the same division in f64. The exceptions are weights in
-// float8, whose quotient is rounded to f32 first. A device that adds integers where the training step adds floats
-// differs by the rounding of the sums. The layer that computes an output keeps its exact function.
+// changed, and with retrained_weights() afterwards too. The exceptions are weights in float8 before training, whose
+// quotient is rounded to f32 first. A device that adds integers where the training step adds floats differs by the
+// rounding of the sums. The layer that computes an output keeps its exact function.
 //
 // A step of training is made from it by ir/gradient/training; weights return to the rewritten model by
 // rewrite/retrained_weights.h.
@@ -25,7 +26,8 @@ namespace hoist {
 
 struct TrainedConstant {
   std::string name, layer;
-  std::optional<RoundedWeights> rounded;  ///< nothing for a bias
+  double unit = 1;  ///< a power of two: times it, the constant is a quotient of weights and scales, or a bias
+  std::optional<RoundedWeights> rounded = {};  ///< nothing for a bias
 };
 
 struct TrainableModel {

@@ -466,6 +466,14 @@ Rows accuracies() {
           "data for the verification of the budget (default: the last quarter of the calibration data)",
           AT(budget.verification), accuracy)
           .only_for(of_budgets),
+      row(budgeted, "--retrain{10}", "",
+          "--retrain=EPOCHS: train the weights of the cheapest points that break the budget, with the rounding of "
+          "their rules, towards the unchanged model's answers on the calibration data",
+          AT(budget.retraining.epochs), accuracy)
+          .allowing("1..10000")
+          .only_for(of_budgets),
+      row(budgeted, "--retrain-seed", "N", "the seed of the orders of samples", AT(budget.retraining.seed), accuracy)
+          .needing("--retrain"),
       row(budgeted, "--objective", "GOAL", "the quantity to minimise", AT(budget.objective), accuracy)
           .allowing("time|size")
           .only_for(of_budgets),

@@ -132,6 +132,8 @@ Result<RewrittenModel> as_recorded(const Options& command, Program program) {
   HOIST_TRY(const RecordedChoice choice, choice_of(command, record));
   HOIST_TRY_VOID(scale_channels(program, record.factors));
   HOIST_TRY(RewrittenModel model, rewrite(program, choice.chosen, record.statistics));
+  if (!choice.retrained) return model;
+  HOIST_TRY_VOID(put_retrained(model.program, chosen_point(record, choice)->point.retraining->weights));
   return model;
 }
 

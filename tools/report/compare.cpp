@@ -54,11 +54,7 @@ std::string rule_at(const NamedRecord& named, const std::string& key) {
 }
 
 const RecordedPoint* chosen_point(const NamedRecord& named) {
-  const Assignment* chosen = chosen_of(named);
-  for (const RecordedPoint& each : named.record->points) {
-    if (chosen != nullptr && each.point.assignment == *chosen) return &each;
-  }
-  return nullptr;
+  return named.choice == nullptr ? nullptr : chosen_point(*named.record, *named.choice);
 }
 
 // Sites with different choices first, then by sensitivity.

@@ -105,31 +105,37 @@ Json site(const StudySite& of) {
 
 Json point(const StudyPoint& of) {
   const PairedCounts paired{of.both_right, of.lost, of.gained, of.both_wrong};
-  return {{"name", of.name},
-          {"chosen", of.chosen},
-          {"on_front", of.on_front},
-          {"verified", of.verified},
-          {"predicted_time", number(of.predicted_time)},
-          {"predicted_error", number(of.predicted_error)},
-          {"size", number(of.size)},
-          {"time", interval(of.time)},
-          {"error", number(of.error)},
-          {"sqnr", number(of.sqnr)},
-          {"psnr", number(of.psnr)},
-          {"agreement", interval(of.agreement)},
-          {"top1", interval(of.top1)},
-          {"samples", of.samples},
-          {"both_right", of.both_right},
-          {"lost", of.lost},
-          {"gained", of.gained},
-          {"both_wrong", of.both_wrong},
-          {"drop", interval(paired_drop(paired))},
-          {"mcnemar_p", mcnemar_p_value(of.lost, of.gained)},
-          {"flips", of.flips},
-          {"worst_class", of.worst_class},
-          {"worst_class_drop", number(of.worst_class_drop)},
-          {"user_metric", number(of.user_metric)},
-          {"assignment", Json(of.assignment)}};
+  Json out = {{"name", of.name},
+              {"chosen", of.chosen},
+              {"on_front", of.on_front},
+              {"verified", of.verified},
+              {"predicted_time", number(of.predicted_time)},
+              {"predicted_error", number(of.predicted_error)},
+              {"size", number(of.size)},
+              {"time", interval(of.time)},
+              {"error", number(of.error)},
+              {"sqnr", number(of.sqnr)},
+              {"psnr", number(of.psnr)},
+              {"agreement", interval(of.agreement)},
+              {"top1", interval(of.top1)},
+              {"samples", of.samples},
+              {"both_right", of.both_right},
+              {"lost", of.lost},
+              {"gained", of.gained},
+              {"both_wrong", of.both_wrong},
+              {"drop", interval(paired_drop(paired))},
+              {"mcnemar_p", mcnemar_p_value(of.lost, of.gained)},
+              {"flips", of.flips},
+              {"worst_class", of.worst_class},
+              {"worst_class_drop", number(of.worst_class_drop)},
+              {"user_metric", number(of.user_metric)},
+              {"assignment", Json(of.assignment)}};
+  if (const Retraining* trained = of.retraining.get())
+    out["retraining"] = {{"epochs", trained->epochs},       {"steps", trained->steps},
+                         {"samples", trained->samples},     {"seed", trained->seed},
+                         {"data_hash", trained->data_hash}, {"weights_hash", trained->weights_hash},
+                         {"loss", trained->loss},           {"curve", trained->curve}};
+  return out;
 }
 
 }  // namespace

@@ -136,10 +136,23 @@ Result<Recalled> recall_record(const StudiedModel& model, RecordOrigin& wanted, 
   const bool final = options.calibration.empty() || (out.record.complete && out.record.all_timed);
   for (const RecordedChoice& known : out.record.choices) {
     const bool same_question = known.budget == question.budget && known.objective == question.objective &&
-                               known.preferences_hash == question.preferences_hash;
+                               known.preferences_hash == question.preferences_hash &&
+                               known.retraining == question.retraining;
     if (same_question && final && !out.record.points.empty()) out.decided = known;
   }
   HOIST_TRY(out.measured, recall(model.program, out.record, preferences, arithmetic_of(model.profile), options.record));
+  return out;
+}
+
+// The measurements and data of the record if there is one, and otherwise the data alone.
+Result<Recalled> known_before(const StudiedModel& model, RecordOrigin& origin, const Preferences& preferences,
+                              const RecordedChoice& question, const BudgetOptions& options) {
+  if (std::error_code ignored; !options.record.empty() && fs::exists(options.record, ignored))
+    return recall_record(model, origin, preferences, question, options);
+  Recalled out;
+  HOIST_TRY(out.data, read_data(model.program, options));
+  origin.calibration_hash = out.data.calibration.hash;
+  origin.verification_hash = out.data.verification.hash;
   return out;
 }
 
@@ -240,11 +253,16 @@ constexpr char kept_of_calibration[] = "calibration was not finished, and none o
 constexpr char kept_nowhere[] = "nothing is stored: --record FILE stores the measurements";
 constexpr char kept_in_record[] = "the measurements are in the record, and the same command continues with them";
 
+// The retraining that a choice may use; "" for none.
+std::string text_of(const RetrainingOptions& options) {
+  return options.epochs == 0 ? "" : fmt::format("{} epochs, seed {}", options.epochs, options.seed);
+}
+
 // Replaces an earlier choice for the same question.
 void add_choice(Record& record, const RecordedChoice& choice) {
   std::erase_if(record.choices, [&](const RecordedChoice& other) {
     return other.budget == choice.budget && other.objective == choice.objective &&
-           other.preferences_hash == choice.preferences_hash;
+           other.preferences_hash == choice.preferences_hash && other.retraining == choice.retraining;
   });
   record.choices.push_back(choice);
 }
@@ -336,18 +354,15 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
         command_metric(budget.command, model.program, options.seconds > 0 ? options.seconds : usual_metric_seconds);
   }
   RecordedChoice choice{budget.text(), name_of(objective), preferences.empty() ? "" : hash_of(preferences), {}, ""};
+  choice.retraining = text_of(options.retraining);
   progress.show("reading the data");
-  Recalled known;
-  if (std::error_code ignored; !options.record.empty() && fs::exists(options.record, ignored)) {
-    HOIST_TRY(known, recall_record(model, origin, choosing.sensitivity.preferences, choice, options));
-  } else {
-    HOIST_TRY(known.data, read_data(model.program, options));
-    origin.calibration_hash = known.data.calibration.hash;
-    origin.verification_hash = known.data.verification.hash;
-  }
+  HOIST_TRY(Recalled known, known_before(model, origin, choosing.sensitivity.preferences, choice, options));
   known.record.origin = origin;
   known.record.hoist_version = HOIST_VERSION;
   if (known.decided) choosing.decided = known.decided->chosen;
+  choosing.decided_retrained = known.decided && known.decided->retrained;
+  HOIST_TRY(choosing.retrain, retrain_on_device(path, model_options, model, known.data.calibration,
+                                                known.data.verification, options.retraining));
   RecordKeeper keeper(std::move(known.record), options.record);
   choosing.sensitivity.device = arithmetic_of(model.profile);
   choosing.budget = budget;
@@ -371,7 +386,9 @@ Result<ChosenModel> choose_model(const fs::path& path, const ModelOptions& model
   study.guessing = guessing_of(study, known);
   HOIST_TRY_VOID(scale_channels(model.program, found.factors));
   HOIST_TRY(RewrittenModel rewritten, rewrite(model.program, found.chosen, found.statistics));
+  if (found.retraining != nullptr) HOIST_TRY_VOID(put_retrained(rewritten.program, found.retraining->weights));
   choice.chosen = found.chosen;
+  choice.retrained = found.retraining != nullptr;
   ChosenModel out{std::move(model), compile_options(studied), std::move(rewritten), {}, "", study, true};
   out.compile.emitted = out.model.options.emitted;
   if (!study.points[0].verified) return out;  // no run exists that a certificate could certify

@@ -13,6 +13,7 @@
 #include "tools/queue/queue.h"
 #include "tools/study/device_models.h"
 #include "tools/study/record_json.h"
+#include "tools/training/retraining.h"
 
 namespace hoist {
 
@@ -23,6 +24,7 @@ struct BudgetOptions {
   ImageOptions images;  ///< for data that are images
   double seconds = 0;   ///< time limit of the whole command, from the construction of the options; 0: no limit
   Stopwatch since;      ///< the command's begin
+  RetrainingOptions retraining;
   /// The work after the choice, as a number of compilations of one model: time is reserved for it.
   double closing_models = 1;
   queue::QueueOptions queue;  ///< whose workers help

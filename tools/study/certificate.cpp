@@ -29,24 +29,39 @@ Json certified_interval(const Interval& value) {
   return {finite_json(value.value), finite_json(value.low), finite_json(value.high)};
 }
 
+// How weights came to be, without the weights.
+Json retraining_json(const Retraining& of) {
+  return {{"epochs", of.epochs},
+          {"steps", of.steps},
+          {"seed", of.seed},
+          {"loss", of.loss},
+          {"teacher", "the unchanged model"},
+          {"samples", of.samples},
+          {"data_hash", of.data_hash},
+          {"weights_hash", of.weights_hash},
+          {"curve", of.curve}};
+}
+
 Json point_json(const StudyPoint& point) {
-  return {{"name", point.name},
-          {"samples", point.samples},
-          {"lost", point.lost},
-          {"gained", point.gained},
-          {"both_right", point.both_right},
-          {"both_wrong", point.both_wrong},
-          {"flips", point.flips},
-          {"sqnr_db", finite_json(point.sqnr)},
-          {"psnr_db", finite_json(point.psnr)},
-          {"metric", finite_json(point.user_metric)},
-          {"top1", certified_interval(point.top1)},
-          {"agreement", certified_interval(point.agreement)},
-          {"predicted_error", finite_json(point.predicted_error)},
-          {"measured_error", finite_json(point.error)},
-          {"milliseconds", finite_json(point.time.value * 1e3)},
-          {"weight_bytes", finite_json(point.size)},
-          {"chosen", point.chosen}};
+  Json out = {{"name", point.name},
+              {"samples", point.samples},
+              {"lost", point.lost},
+              {"gained", point.gained},
+              {"both_right", point.both_right},
+              {"both_wrong", point.both_wrong},
+              {"flips", point.flips},
+              {"sqnr_db", finite_json(point.sqnr)},
+              {"psnr_db", finite_json(point.psnr)},
+              {"metric", finite_json(point.user_metric)},
+              {"top1", certified_interval(point.top1)},
+              {"agreement", certified_interval(point.agreement)},
+              {"predicted_error", finite_json(point.predicted_error)},
+              {"measured_error", finite_json(point.error)},
+              {"milliseconds", finite_json(point.time.value * 1e3)},
+              {"weight_bytes", finite_json(point.size)},
+              {"chosen", point.chosen}};
+  if (point.retraining != nullptr) out["retraining"] = retraining_json(*point.retraining);
+  return out;
 }
 
 // Classes as one line of text: a manifest with one line per sample would be unreadable.
@@ -126,6 +141,7 @@ std::string certificate_text(const Choosing& found) {
     out["reference"] = {{"right", score.right}, {"samples", score.samples}, {"guessing", finite_json(score.guessing)}};
   out["rules"] = Json::object();
   for (const auto& [site, rule] : found.chosen) out["rules"][site] = rule;
+  if (found.retraining != nullptr) out["weights"] = retraining_json(*found.retraining);
   out["points"] = Json::array();
   for (const StudyPoint& point : study.points) {
     if (point.verified) out["points"].push_back(point_json(point));

@@ -106,38 +106,59 @@ Json times_json(const RecordedTimes& of) {
 
 Json interval_json(const Interval& of) { return factors_json({of.value, of.low, of.high}); }
 
+Json retraining_json(const Retraining& of) {
+  Json weights = Json::array();
+  for (const RetrainedConstant& each : of.weights)
+    weights.push_back(
+        {{"layer", text_json(each.layer)}, {"bias", each.is_bias}, {"value", print(constant(each.value))}});
+  return {{"epochs", of.epochs},
+          {"steps", of.steps},
+          {"samples", of.samples},
+          {"seed", of.seed},
+          {"data_hash", text_json(of.data_hash)},
+          {"weights_hash", text_json(of.weights_hash)},
+          {"loss", text_json(of.loss)},
+          {"curve", factors_json(of.curve)},
+          {"weights", std::move(weights)}};
+}
+
 Json point_json(const RecordedPoint& of) {
   const StudyPoint& point = of.point;
-  return {{"name", text_json(point.name)},
-          {"assignment", assignment_json(point.assignment)},
-          {"size", number_json(point.size)},
-          {"on_front", point.on_front},
-          {"time", interval_json(point.time)},
-          {"error", number_json(point.error)},
-          {"sqnr", number_json(point.sqnr)},
-          {"psnr", number_json(point.psnr)},
-          {"agreement", interval_json(point.agreement)},
-          {"top1", interval_json(point.top1)},
-          {"samples", point.samples},
-          {"both_right", point.both_right},
-          {"lost", point.lost},
-          {"gained", point.gained},
-          {"both_wrong", point.both_wrong},
-          {"flips", point.flips},
-          {"worst_class", point.worst_class},
-          {"worst_class_drop", number_json(point.worst_class_drop)},
-          {"user_metric", number_json(point.user_metric)},
-          {"main_output", of.digest.main},
-          {"mean_squares", factors_json(of.digest.mean_squares)},
-          {"classes", of.digest.classes}};
+  Json out = {{"name", text_json(point.name)},
+              {"assignment", assignment_json(point.assignment)},
+              {"size", number_json(point.size)},
+              {"on_front", point.on_front},
+              {"time", interval_json(point.time)},
+              {"error", number_json(point.error)},
+              {"sqnr", number_json(point.sqnr)},
+              {"psnr", number_json(point.psnr)},
+              {"agreement", interval_json(point.agreement)},
+              {"top1", interval_json(point.top1)},
+              {"samples", point.samples},
+              {"both_right", point.both_right},
+              {"lost", point.lost},
+              {"gained", point.gained},
+              {"both_wrong", point.both_wrong},
+              {"flips", point.flips},
+              {"worst_class", point.worst_class},
+              {"worst_class_drop", number_json(point.worst_class_drop)},
+              {"user_metric", number_json(point.user_metric)},
+              {"main_output", of.digest.main},
+              {"mean_squares", factors_json(of.digest.mean_squares)},
+              {"classes", of.digest.classes}};
+  if (point.retraining != nullptr) out["retraining"] = retraining_json(*point.retraining);
+  return out;
 }
 
 Json choice_json(const RecordedChoice& of) {
-  return {{"budget", text_json(of.budget)},
-          {"objective", text_json(of.objective)},
-          {"preferences_hash", text_json(of.preferences_hash)},
-          {"chosen", assignment_json(of.chosen)},
-          {"certificate", text_json(of.certificate)}};
+  Json out = {{"budget", text_json(of.budget)},
+              {"objective", text_json(of.objective)},
+              {"preferences_hash", text_json(of.preferences_hash)},
+              {"chosen", assignment_json(of.chosen)},
+              {"certificate", text_json(of.certificate)}};
+  if (!of.retraining.empty()) out["retraining"] = text_json(of.retraining);
+  if (of.retrained) out["retrained"] = true;
+  return out;
 }
 
 Json origin_json(const RecordOrigin& of) {
@@ -176,6 +197,7 @@ class Fields {
     if (found == object_.end()) throw Fault{fmt::format("{} has no {}", name_, key)};
     return *found;
   }
+  bool has(const char* key) const { return object_.contains(key); }
   std::string text(const char* key) { return text_of(at(key), key); }
   std::string text_of(const Json& of, const char* key) const {
     if (of.is_string()) return of.get<std::string>();
@@ -340,6 +362,28 @@ Interval interval_of(Fields& fields, const char* key) {
   return {numbers[0], numbers[1], numbers[2]};
 }
 
+Retraining retraining_of(const Json& json, const std::string& of_what) {
+  Fields fields(json, "the retraining of " + of_what);
+  Retraining out;
+  out.epochs = count_of(fields, "epochs");
+  out.steps = count_of(fields, "steps");
+  out.samples = count_of(fields, "samples");
+  out.seed = fields.natural("seed");
+  out.data_hash = fields.text("data_hash");
+  out.weights_hash = fields.text("weights_hash");
+  out.loss = fields.text("loss");
+  out.curve = fields.numbers("curve");
+  for (const Json& weights : fields.list("weights")) {
+    Fields of(weights, "a weight of the retraining of " + of_what);
+    std::string layer = of.text("layer");
+    const bool is_bias = of.truth("bias");
+    out.weights.push_back({std::move(layer), is_bias, tensor_of(of, "value")});
+    of.end();
+  }
+  fields.end();
+  return out;
+}
+
 RecordedPoint point_of(const Json& json, size_t index) {
   const std::string what = fmt::format("point {}", index);
   Fields fields(json, what);
@@ -373,6 +417,8 @@ RecordedPoint point_of(const Json& json, size_t index) {
     if (!of.is_number_integer()) throw fields.wrong("classes", "a list of integers");
     out.digest.classes.push_back(of.get<int64_t>());
   }
+  if (fields.has("retraining"))
+    point.retraining = std::make_shared<const Retraining>(retraining_of(fields.at("retraining"), what));
   fields.end();
   return out;
 }
@@ -386,6 +432,8 @@ RecordedChoice choice_of(const Json& json, size_t index) {
   out.preferences_hash = fields.text("preferences_hash");
   out.chosen = assignment_of(fields, "chosen", what);
   out.certificate = fields.text("certificate");
+  if (fields.has("retraining")) out.retraining = fields.text("retraining");
+  if (fields.has("retrained")) out.retrained = fields.truth("retrained");
   fields.end();
   return out;
 }

@@ -9,6 +9,7 @@
 
 #include "backends/bundle/bundle.h"
 #include "frontend/replace_weights.h"
+#include "ir/base/cancellation.h"
 #include "ir/gradient/gradient.h"
 #include "ir/gradient/training/initial_weights.h"
 #include "ir/gradient/training/training_mode.h"
@@ -20,31 +21,6 @@ namespace hoist {
 namespace {
 
 namespace fs = std::filesystem;
-
-// The model for batches of this size.
-Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int64_t batch) {
-  HOIST_TRY_VOID(refuse_bundle(model));
-  HOIST_TRY(const ReadOptions reading, read_options(options));
-  HOIST_TRY(const Program alone, read_model(model, reading));
-  for (const ValueInfo& input : input_infos(alone)) {
-    if (input.shape.empty())
-      return Diagnostic{"input " + input.name, "is a single number, and data need an axis of samples",
-                        "--value fixes an input"};
-    if (input.shape[0] != batch) options.dimensions.push_back(fmt::format("{}.0={}", input.name, batch));
-  }
-  auto program = read_program(model, options);
-  if (!program.ok()) return program.errors();
-  for (const ValueInfo& input : input_infos(*program)) {
-    if (input.shape[0] != batch)
-      return Diagnostic{"input " + input.name, fmt::format("has {} samples in every run", input.shape[0]),
-                        fmt::format("--batch {}, with --accumulate for larger batches", input.shape[0])};
-  }
-  PassOptions passes;
-  passes.unrolled_steps = options.unrolled_steps;
-  HOIST_TRY_VOID(find_pass("inline-bodies")->run(*program, passes));
-  separate_copies(*program);
-  return program;
-}
 
 Result<std::string> judged_value(const Program& program, const std::string& wanted) {
   if (!wanted.empty()) return wanted;
@@ -166,34 +142,73 @@ double mean_of_squares(const Tensor& value, const Tensor& target, int64_t sample
 
 }  // namespace
 
+Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int64_t batch) {
+  HOIST_TRY_VOID(refuse_bundle(model));
+  HOIST_TRY(const ReadOptions reading, read_options(options));
+  HOIST_TRY(const Program alone, read_model(model, reading));
+  for (const ValueInfo& input : input_infos(alone)) {
+    if (input.shape.empty())
+      return Diagnostic{"input " + input.name, "is a single number, and data need an axis of samples",
+                        "--value fixes an input"};
+    if (input.shape[0] != batch) options.dimensions.push_back(fmt::format("{}.0={}", input.name, batch));
+  }
+  auto program = read_program(model, options);
+  if (!program.ok()) return program.errors();
+  for (const ValueInfo& input : input_infos(*program)) {
+    if (input.shape[0] != batch)
+      return Diagnostic{"input " + input.name, fmt::format("has {} samples in every run", input.shape[0]),
+                        fmt::format("--batch {}, with --accumulate for larger batches", input.shape[0])};
+  }
+  PassOptions passes;
+  passes.unrolled_steps = options.unrolled_steps;
+  HOIST_TRY_VOID(find_pass("inline-bodies")->run(*program, passes));
+  separate_copies(*program);
+  return program;
+}
+
 Result<TrainingSession> TrainingSession::open(const fs::path& model, const ModelOptions& options,
                                               const TrainingOptions& training, const RunOptions& run, bool is_checked) {
   HOIST_TRY(Program program, read_for_batch(model, options, training.batch));
   HOIST_TRY(const TrainingRequest request, request_for(program, model, training));
   const Program own = program;
   if (!training.initialise.empty()) HOIST_TRY_VOID(initialise_weights(program, request, training.initialise));
+  HOIST_TRY(TrainingSession out, of(std::move(program), request, options, run, {is_checked, true, training.step}));
+  if (training.distill) {
+    HOIST_TRY(BundleRunner teacher, BundleRunner::open(out.judge_->folder.path() / "bundle", run));
+    for (const std::string& name : out.weights_) HOIST_TRY_VOID(teacher.set_input(name, own.constants.at(name)));
+    out.teacher_ = std::move(teacher);
+  }
+  return out;
+}
+
+Result<TrainingSession> TrainingSession::of(Program program, const TrainingRequest& request,
+                                            const ModelOptions& options, const RunOptions& run,
+                                            const SessionParts& parts) {
   HOIST_TRY(TrainingStep step, training_step(program, request));
-  HOIST_TRY(Program judged, judged_program(std::move(program), request, step.weights));
-  const std::map<std::string, Type> types = value_types(judged);
   BatchShape shape;
-  for (const ValueInfo& input : input_infos(judged)) {
+  for (const ValueInfo& input : input_infos(step.program)) {
     if (input.name == step.target) shape.target = input;
     if (std::find(step.inputs.begin(), step.inputs.end(), input.name) != step.inputs.end())
       shape.inputs.push_back(input);
   }
-  const std::vector<int64_t> value = shape_of(types.at(request.value));
-  const bool is_classes = training.distill || !training.loss.starts_with("mse");
+  const std::vector<int64_t> value = shape_of(value_types(program).at(request.value));
   SelfCheck check;
   HOIST_TRY(ModelOnDevice compiled_step,
-            compiled(std::move(step.program), options, run, is_checked ? &check : nullptr));
-  if (!training.step.empty()) HOIST_TRY_VOID(write_bundle(compiled_step.plan, training.step));
-  ModelOptions quiet = options;
-  quiet.with_notes = false;
-  HOIST_TRY(ModelOnDevice compiled_judge, compiled(std::move(judged), quiet, run, nullptr));
-  TrainingSession out(std::move(compiled_step), std::move(compiled_judge));
-  if (is_classes) {
+            compiled(std::move(step.program), options, run, parts.is_checked ? &check : nullptr));
+  if (!parts.step.empty()) HOIST_TRY_VOID(write_bundle(compiled_step.plan, parts.step));
+  TrainingSession out(std::move(compiled_step));
+  if (parts.has_judge) {
+    ModelOptions quiet = options;
+    quiet.with_notes = false;
+    HOIST_TRY(Program judged, judged_program(std::move(program), request, step.weights));
+    HOIST_TRY(ModelOnDevice judge, compiled(std::move(judged), quiet, run, nullptr));
+    out.judge_.emplace(std::move(judge));
+  }
+  if (!request.loss.starts_with("mse")) {
     out.class_axis_ = axis_of_classes(request.loss, value.size());
     shape.classes = is_integer(shape.target.scalar) ? value[static_cast<size_t>(out.class_axis_)] : 0;
+  } else {
+    out.class_axis_ = -1;
   }
   out.is_labelled_ = is_integer(shape.target.scalar);
   out.shape_ = std::move(shape);
@@ -202,12 +217,6 @@ Result<TrainingSession> TrainingSession::open(const fs::path& model, const Model
   out.target_ = step.target;
   out.rate_ = step.rate;
   out.check_ = check;
-  if (!is_classes) out.class_axis_ = -1;
-  if (training.distill) {
-    HOIST_TRY(BundleRunner teacher, BundleRunner::open(out.judge_.folder.path() / "bundle", run));
-    for (const std::string& name : step.weights) HOIST_TRY_VOID(teacher.set_input(name, own.constants.at(name)));
-    out.teacher_ = std::move(teacher);
-  }
   return out;
 }
 
@@ -234,6 +243,7 @@ Result<Nothing> TrainingSession::set_inputs(std::vector<Tensor> batch, double ra
 }
 
 Result<double> TrainingSession::step(std::vector<Tensor> batch, double rate) {
+  cancellation_point();
   HOIST_TRY_VOID(set_inputs(std::move(batch), rate));
   HOIST_TRY_VOID(of_run(step_.runner, step_.runner.run()));
   HOIST_TRY(const Tensor loss, step_.runner.output(0));
@@ -258,7 +268,7 @@ Result<std::vector<std::string>> TrainingSession::layers_not_finite(std::vector<
 }
 
 Result<Judgement> TrainingSession::judge(const TrainingData& data, const WeightValues& weights) {
-  BundleRunner& runner = judge_.runner;
+  BundleRunner& runner = judge_->runner;
   for (const auto& [name, value] : weights) HOIST_TRY_VOID(runner.set_input(name, value));
   Counts counts;
   double sum = 0, of = 0;

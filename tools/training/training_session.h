@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/gradient/training/training_step.h"
 #include "tools/data/training_data.h"
 #include "tools/driver/self_check.h"
 #include "tools/study/device_models.h"
@@ -24,11 +25,25 @@ struct Judgement {
   std::optional<double> right;  ///< share of right classes, or of the teacher's classes
 };
 
+/// The model for batches of this size.
+Result<Program> read_for_batch(const std::filesystem::path& model, ModelOptions options, int64_t batch);
+
+/// Parts of a session besides the step.
+struct SessionParts {
+  bool is_checked = false;  ///< the kernels are compared with the interpreter
+  bool has_judge = true;    ///< the model that judges weights
+  std::string step;         ///< the folder for the bundle of the step; "": none
+};
+
 class TrainingSession {
  public:
   /// Reads and compiles the model. Without `is_checked` the kernels are not compared with the interpreter.
   static Result<TrainingSession> open(const std::filesystem::path& model, const ModelOptions& options,
                                       const TrainingOptions& training, const RunOptions& run, bool is_checked);
+
+  /// Compiles the step of a program for batches, whose targets are data of the caller.
+  static Result<TrainingSession> of(Program program, const TrainingRequest& request, const ModelOptions& options,
+                                    const RunOptions& run, const SessionParts& parts);
 
   const BatchShape& shape() const { return shape_; }
   const std::vector<std::string>& weights() const { return weights_; }
@@ -46,11 +61,12 @@ class TrainingSession {
   Result<Nothing> load_states(const std::filesystem::path& file) { return step_.runner.load_states(file); }
 
  private:
-  TrainingSession(ModelOnDevice step, ModelOnDevice judge) : step_(std::move(step)), judge_(std::move(judge)) {}
+  explicit TrainingSession(ModelOnDevice step) : step_(std::move(step)) {}
   Result<Nothing> set_inputs(std::vector<Tensor> batch, double rate);
   Result<Tensor> taught(const std::vector<Tensor>& batch);
 
-  ModelOnDevice step_, judge_;
+  ModelOnDevice step_;
+  std::optional<ModelOnDevice> judge_;
   std::optional<BundleRunner> teacher_;  // the judge's bundle with the model's own weights
   BatchShape shape_;
   std::vector<std::string> weights_, input_names_;

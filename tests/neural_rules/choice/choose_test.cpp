@@ -10,6 +10,7 @@
 
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/choice/cost.h"
+#include "neural_rules/learning/trainable_model.h"
 #include "tests/neural_rules/calibrated_model.h"
 #include "tests/neural_rules/evaluated_model.h"
 #include "tests/neural_rules/random_assignment.h"
@@ -381,6 +382,58 @@ TEST(Choose, RoundingWithDataLosesLessThanRoundingToNearest) {
     return std::nan("");
   };
   EXPECT_LT(uniform_error("w4-g32-adaptive"), 0.9 * uniform_error("w4-g32"));
+}
+
+// Stands for training: numbers with the same scales, which other statistics have from rounding with data.
+Result<Retraining> better_weights(const Program& program, const Assignment& assignment, const Statistics& statistics,
+                                  const Statistics& with_data) {
+  HOIST_TRY(const TrainableModel model, trainable_model(program, assignment, statistics));
+  std::map<std::string, Tensor> constants;
+  for (const TrainedConstant& constant : model.constants)
+    constants.emplace(constant.name, model.program.constants.at(constant.name));
+  Retraining out;
+  HOIST_TRY(out.weights, retrained_weights(model, constants));
+  for (RetrainedConstant& constant : out.weights) {
+    for (const auto& [value, of] : with_data) {
+      const auto layer = of.rounded.find(constant.layer);
+      if (!constant.is_bias && layer != of.rounded.end()) constant.value = *layer->second.at("w4-g32-adaptive");
+    }
+  }
+  return out;
+}
+
+TEST(Choose, PointsThatBreakTheBudgetAreRetrained) {
+  const Program program = residual_model(9);
+  const Statistics with_data = chosen_under(program, "prefer * w4-g32-adaptive\n").statistics;
+  const Samples calibration = normal_samples(program, samples_of_test, 1),
+                verification = normal_samples(program, samples_of_test, 100);
+  ChooseOptions options = options_for("sqnr=90dB");
+  options.objective = Objective::size;
+  options.sensitivity.preferences = *parse_preferences("prefer * w4-g32\n", "preferences");
+  options.retrain = [&](const Assignment& assignment, const Statistics& statistics, const ChannelFactors&) {
+    return better_weights(program, assignment, statistics, with_data);
+  };
+  const auto sqnr_of = [](const Choosing& found, const std::string& name) {
+    for (const StudyPoint& point : found.study.points) {
+      if (point.name == name) return point.sqnr;
+    }
+    return std::nan("");
+  };
+  const auto missed = choose(program, calibration, verification, evaluated_models(), options);
+  ASSERT_TRUE(missed.ok()) << missed.errors()[0].text();
+  const double nearest = sqnr_of(*missed, "uniform w4-g32"), better = sqnr_of(*missed, "uniform w4-g32, retrained");
+  ASSERT_GT(better, nearest + 1);
+  options.budget.limit = (nearest + better) / 2;
+  auto found = choose(program, calibration, verification, evaluated_models(), options);
+  ASSERT_TRUE(found.ok()) << found.errors()[0].text();
+  EXPECT_TRUE(found->study.budget_met);
+  ASSERT_NE(found->retraining, nullptr) << "no rounded point of this size keeps the budget";
+  EXPECT_EQ(found->retraining->weights, better_weights(program, found->chosen, found->statistics, with_data)->weights);
+  // The measurements hold the retrained point, which only a choice with retraining may take.
+  options.retrain = nullptr;
+  const auto other = choose(program, {}, {}, evaluated_models(), options, std::move(found->measured));
+  ASSERT_TRUE(other.ok()) << other.errors()[0].text();
+  EXPECT_EQ(other->retraining, nullptr);
 }
 
 TEST(Choose, ScaledChannelsGoWithTheChoice) {

@@ -256,6 +256,71 @@ TEST_F(BudgetCommand, WhatCannotBeMetIsSaidAndWrittenOnlyOnRequest) {
   EXPECT_TRUE(fs::exists(in("bundle.hoist/plan.bin")));
 }
 
+TEST_F(BudgetCommand, RetrainingMakesASmallerPointReachable) {
+  std::ofstream(in("wishes")) << "prefer * u4-g128\n";
+  const std::vector<std::string> words = {
+      "compile",  model,    "--budget",    "sqnr=14dB",      "--record", in("record.json"), "--objective", "size",
+      "--target", "native", "--retrain=4", "--retrain-seed", "3",        "--preferences",   in("wishes")};
+  std::vector<std::string> first = words, second = words;
+  first.insert(first.end(), {"-o", in("first.hoist"), "--calibrate", calibration, "--verify-data", test_data,
+                             "--report", in("report.html")});
+  second.insert(second.end(), {"-o", in("second.hoist")});
+  const Ran search = run_hoist(first);
+  ASSERT_EQ(search.code, 0) << search.err << search.out;
+  EXPECT_THAT(search.out, HasSubstr("epoch 4 of 4"));
+  EXPECT_THAT(content(in("report.html")), HasSubstr("weights_hash"));
+  const auto certificate = nlohmann::json::parse(content(in("first.hoist/manifest.json")))["certificate"];
+  EXPECT_EQ(certificate["weights"]["epochs"], 4);
+  EXPECT_EQ(certificate["weights"]["seed"], 3);
+  EXPECT_EQ(certificate["weights"]["data_hash"], certificate["calibration"]["hash"]);
+  EXPECT_EQ(certificate["weights"]["curve"].size(), 4u);
+  double without = 0, with = 0;
+  for (const auto& point : certificate["points"]) {
+    if (point["chosen"] == true) with = point["sqnr_db"];
+  }
+  for (const auto& point : certificate["points"]) {
+    if (point["name"].get<std::string>() + ", retrained" == certificate["points"].back()["name"])
+      without = point["sqnr_db"];
+  }
+  EXPECT_LT(without, 14);
+  EXPECT_GE(with, 14);
+  // The record holds the weights: the same bundle without data.
+  const Ran again = run_hoist(second);
+  ASSERT_EQ(again.code, 0) << again.err;
+  expect_same_files(in("first.hoist"), in("second.hoist"));
+  const Ran verified = run_hoist({"verify", in("first.hoist"), "--model", model, "--derivation", "--data", test_data});
+  EXPECT_EQ(verified.code, 0) << verified.err << verified.out;
+  EXPECT_THAT(verified.out, HasSubstr("passed certificate"));
+  const Ran exported = run_hoist({"export", model, "--record", in("record.json"), "-o", in("small.onnx")});
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  const Ran compared = run_hoist({"export", in("first.hoist"), "--model", model, "-o", in("bundle.onnx")});
+  EXPECT_EQ(compared.code, 0) << compared.err;
+}
+
+TEST_F(BudgetCommand, RetrainingNeedsDataOfItsOwn) {
+  const Ran seen = run_hoist({"compile", model, "-o", in("a.hoist"), "--budget", "sqnr=10dB", "--retrain",
+                              "--calibrate", calibration, "--verify-data", calibration});
+  EXPECT_EQ(seen.code, 3);
+  EXPECT_THAT(seen.err, HasSubstr("verification samples are also calibration samples, which are trained on"));
+  auto file = NpzFile::open(calibration);
+  ASSERT_TRUE(file.ok());
+  std::map<std::string, Tensor> few;
+  for (const std::string name : {"image", "labels"}) {
+    Tensor all = *file->read(name);
+    std::vector<int64_t> shape = all.shape();
+    shape[0] = 40;
+    Tensor part(all.scalar(), shape);
+    std::copy_n(all.data(), part.bytes().size(), part.data());
+    few.emplace(name, std::move(part));
+  }
+  ASSERT_TRUE(write_npz(in("few.npz"), few).ok());
+  const Ran short_of = run_hoist({"compile", model, "-o", in("a.hoist"), "--budget", "sqnr=10dB", "--retrain",
+                                  "--calibrate", in("few.npz"), "--verify-data", test_data});
+  EXPECT_EQ(short_of.code, 3);
+  EXPECT_THAT(short_of.err, HasSubstr("needs 64 samples for training, and the calibration data has 40"));
+  EXPECT_FALSE(fs::exists(in("a.hoist")));
+}
+
 TEST_F(BudgetCommand, TheReportIsOnePageAndItsNumbers) {
   const Ran ran = run_hoist({"report", model, "--calibrate", calibration, "--verify-data", test_data, "-o",
                              in("report.html"), "--json", in("report.json"), "--time", "20"});

@@ -58,6 +58,15 @@ RecordedPoint random_point(Random& random, const Assignment& assignment) {
   for (int64_t* count : {&point.both_right, &point.lost, &point.gained, &point.both_wrong, &point.flips})
     *count = static_cast<int64_t>(random.below(1000));
   point.worst_class = static_cast<int64_t>(random.below(9)) - 1;
+  if (random.below(3) == 0) {
+    Retraining trained;
+    trained.weights = {{random.name(), false, Tensor::of<int64_t>(Scalar::i4, {3}, {-7, 0, 5})},
+                       {random.name(), true, Tensor::of<float>(Scalar::f32, {2}, {0.1F, -3e-9F})}};
+    trained.epochs = 3, trained.steps = 90, trained.samples = 1000, trained.seed = random.word();
+    trained.data_hash = random.name(), trained.weights_hash = random.name(), trained.loss = random.name();
+    trained.curve = {random.finite(), random.finite()};
+    point.retraining = std::make_shared<const Retraining>(std::move(trained));
+  }
   out.digest = {0, {static_cast<int64_t>(random.below(9))}, {random.number()}};
   return out;
 }
@@ -149,6 +158,11 @@ void expect_same(const Record& a, const Record& b) {
     EXPECT_TRUE(p.name == q.name && p.lost == q.lost && p.flips == q.flips && p.worst_class == q.worst_class);
     EXPECT_TRUE(same(p.error, q.error) && same(p.time.low, q.time.low) && same(p.agreement.value, q.agreement.value));
     EXPECT_EQ(a.points[i].digest.classes, b.points[i].digest.classes);
+    ASSERT_EQ(p.retraining == nullptr, q.retraining == nullptr);
+    if (p.retraining != nullptr) {
+      EXPECT_EQ(p.retraining->weights, q.retraining->weights);
+      EXPECT_TRUE(p.retraining->seed == q.retraining->seed && p.retraining->curve == q.retraining->curve);
+    }
   }
   EXPECT_TRUE(same(a.output_power, b.output_power));
   ASSERT_EQ(a.sites.size(), b.sites.size());

@@ -47,6 +47,8 @@ class CompileOptions(TypedDict, total=False):
     device: str | int
     calibrate: Data
     verify_data: Data
+    retrain: bool
+    retrain_seed: int
     objective: str
     scale_channels: str
     preferences: FileName | Sequence[str]
@@ -88,6 +90,8 @@ class ChooseOptions(TypedDict, total=False):
     device: str | int
     calibrate: Data
     verify_data: Data
+    retrain: bool
+    retrain_seed: int
     objective: str
     scale_channels: str
     preferences: FileName | Sequence[str]

@@ -29,10 +29,30 @@ function worstClass(point) {
   return `class ${point.worst_class}: ${signed(-point.worst_class_drop * 100, 1, " points")}`;
 }
 
+// The mean loss of each epoch, from the first at the left.
+function learningCurve(curve) {
+  const width = 240, height = 60, most = Math.max(...curve), step = width / Math.max(curve.length - 1, 1);
+  const places = curve.map((loss, epoch) => `${(epoch * step).toFixed(1)},${(height - (loss / most) * height).toFixed(1)}`);
+  return svg("svg", { class: "curve", viewBox: `0 -2 ${width} ${height + 4}`, role: "img",
+                      "aria-label": `loss ${digits(curve[0])} in the first epoch, ${digits(curve[curve.length - 1])} in the last` },
+             svg("polyline", { points: places.join(" ") }));
+}
+
+function retrainingOf(point) {
+  const trained = point.retraining;
+  if (!trained || trained.curve.length === 0) return [];
+  return [html("h4", {}, "Retraining"), learningCurve(trained.curve),
+    html("dl", { class: "pairs" },
+      pair("Epochs", count(trained.epochs), html("small", {}, `${count(trained.steps)} steps, seed ${trained.seed}`)),
+      pair("Loss", `${digits(trained.curve[0])} → ${digits(trained.curve[trained.curve.length - 1])}`, html("small", {}, trained.loss)),
+      pair("Data", `${count(trained.samples)} samples`, html("code", { class: "hash" }, trained.data_hash)),
+      pair("Weights", html("code", { class: "hash" }, trained.weights_hash)))];
+}
+
 function drawPointCard() {
   const point = selectedPoint;
   if (!point) return;
-  const marks = [point.chosen && "chosen", point.on_front && "on the front", point.verified ? "measured" : "predicted only"];
+  const marks = [point.chosen && "chosen", point.retraining && "retrained", point.on_front && "on the front", point.verified ? "measured" : "predicted only"];
   show("point",
     html("h3", { id: "point-name" }, point.name),
     html("p", { class: "chips" }, marks.filter(Boolean).map((mark) => html("span", { class: "chip" }, mark))),
@@ -51,7 +71,7 @@ function drawPointCard() {
       isNumber(point.psnr) ? pair("Output PSNR", decibel(point.psnr)) : [],
       pair("Weights", bytes(point.size))),
     hasLabels(point) && !point.isReference ? [html("h4", {}, "The same inputs, in pairs"), pairedBar(point)] : [],
-    html("h4", {}, "Rules"), html("ul", { class: "rules" }, rulesOf(point)));
+    retrainingOf(point), html("h4", {}, "Rules"), html("ul", { class: "rules" }, rulesOf(point)));
 }
 const usesMetric = points.some((point) => point.verified && isNumber(point.user_metric) && point.user_metric !== 0);
 
