@@ -105,7 +105,8 @@ std::optional<size_t> PointChoice::least(bool keeping) const {
     const StudyPoint& point = verifier.points[i];
     if (!allowed(point) || (keeping && !(verifier.keeps_budget(i) && competes(i)))) continue;
     const StudyPoint& known = verifier.points[out];
-    const bool better = keeping ? cost_of(point) < cost_of(known) : point.error < known.error;
+    const bool is_same = !keeping || cost_of(point) == cost_of(known);
+    const bool better = is_same ? point.error < known.error : cost_of(point) < cost_of(known);
     if (found && !better) continue;
     out = i;
     found = true;

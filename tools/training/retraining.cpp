@@ -94,6 +94,10 @@ class Retrainer {
     HOIST_TRY(const std::unique_ptr<RunnableModel> teacher, model_.prepare(unchanged));
     HOIST_TRY(const auto outputs,
               teacher->run_each(calibration_.runs.size(), [&](size_t run) { return calibration_.runs[run]; }));
+    const std::vector<int64_t>& shape = outputs[0][kinds_.main].shape();
+    if (shape.empty() || shape[0] != calibration_.samples_a_run)
+      return Diagnostic{"output " + model_.program.outputs[kinds_.main],
+                        "has no first axis of samples, so --retrain has no answer for each", "leave it out"};
     for (int64_t i = 0; i < calibration_.count; ++i) {
       const auto run = static_cast<size_t>(i / calibration_.samples_a_run);
       const int64_t within = i % calibration_.samples_a_run;

@@ -176,6 +176,11 @@ void add_points(Study& study, std::mt19937& random) {
   study.points.push_back(point_of(study, "uniform f16", 1e-4, random));
   study.points.push_back(point_of(study, "uniform w8a16", 3e-3, random));
   study.points.push_back(point_of(study, "uniform w8a8", 4e-2, random));
+  Retraining trained;
+  trained.epochs = 3, trained.steps = 93, trained.samples = 1000, trained.seed = 1;
+  trained.data_hash = "ab", trained.weights_hash = "cd", trained.loss = "distillation:1,4";
+  trained.curve = {0.9, 0.4, 0.3};
+  study.points.back().retraining = std::make_shared<const Retraining>(std::move(trained));
   for (int i = 1; i <= 8; ++i) {
     StudyPoint point = point_of(study, fmt::format("front {}", i), 1e-7 * std::pow(4.0, i), random);
     point.verified = i >= 3 && i <= 7;
