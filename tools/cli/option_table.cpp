@@ -8,6 +8,7 @@
 
 #include "backends/halide/native/native_target.h"
 #include "ir/gradient/losses.h"
+#include "ir/gradient/training/gradient_formats.h"
 #include "ir/gradient/training/optimisers.h"
 #include "tools/base/terminal.h"
 #include "tools/cli/log.h"
@@ -256,6 +257,19 @@ Rows gradients() {
   };
 }
 
+std::string list_of_gradient_formats() {
+  std::string out;
+  for (const GradientFormat& row : gradient_formats())
+    out += fmt::format("{}{}, {}", out.empty() ? "" : "; ", row.name, row.what);
+  return out;
+}
+
+std::string names_of_gradient_formats() {
+  std::vector<std::string> names;
+  for (const GradientFormat& row : gradient_formats()) names.emplace_back(row.name);
+  return alternatives(names);
+}
+
 std::string list_of_optimisers() {
   std::string out;
   for (const OptimiserRow& row : optimiser_table()) {
@@ -314,6 +328,10 @@ Rows trainings() {
           .allowing("0..1000"),
       row("train", "--clip", "NORM", "the largest norm of all gradients together", AT(training.clip), training)
           .allowing("0..1e9"),
+      row("train", "--gradients", "FORMAT",
+          "round the gradients of each run at random to a signed grid, without a bias; " + list_of_gradient_formats(),
+          AT(training.gradients), training)
+          .allowing(names_of_gradient_formats()),
       row("train", "--freeze", "PATTERN,...",
           "weights that stay, * for any text; a BatchNormalization whose averages stay keeps its form for inference",
           AT(training.frozen), training),

@@ -24,12 +24,14 @@ using Json = nlohmann::ordered_json;
 // The options that a continued training has to share.
 Json settings_of(const Options& command, const TrainingSets& sets, const TrainingSession& session) {
   const TrainingOptions& o = command.training;
-  return {{"data", sets.data.hash}, {"weights", session.weights()},
-          {"loss", o.loss},         {"optimiser", o.optimiser},
-          {"decay", o.decay},       {"clip", o.clip},
-          {"batch", o.batch},       {"accumulate", o.accumulated},
-          {"seed", o.seed},         {"augment", o.augment},
-          {"distill", o.distill},   {"initialise", o.initialise}};
+  Json out = {{"data", sets.data.hash}, {"weights", session.weights()},
+              {"loss", o.loss},         {"optimiser", o.optimiser},
+              {"decay", o.decay},       {"clip", o.clip},
+              {"batch", o.batch},       {"accumulate", o.accumulated},
+              {"seed", o.seed},         {"augment", o.augment},
+              {"distill", o.distill},   {"initialise", o.initialise}};
+  if (!o.gradients.empty()) out["gradients"] = o.gradients;
+  return out;
 }
 
 Result<TrainingSets> sets_of(const Options& command, const BatchShape& shape) {

@@ -15,7 +15,8 @@ struct TrainingOptions {
   uint64_t seed = 1;
   std::vector<std::string> frozen, augment;
   std::string labels, validation, initialise, checkpoint;
-  std::string step;  ///< the folder for the bundle of a step
+  std::string gradients;  ///< a row of gradient_formats(); "" for exact ones
+  std::string step;       ///< the folder for the bundle of a step
   bool distill = false, resume = false;
 };
 

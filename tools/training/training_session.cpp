@@ -70,6 +70,7 @@ Result<TrainingRequest> request_for(const Program& program, const fs::path& mode
   out.clip = options.clip;
   out.accumulated = options.accumulated;
   out.seed = options.seed;
+  out.gradients = find_gradient_format(options.gradients);
   HOIST_TRY_VOID(find_weights(program, model, options, out));
   return out;
 }

@@ -129,11 +129,29 @@ class StepBuilder {
 
   Type type_of_weight(const std::string& name) const { return type_of(initial_.at(name)); }
 
+  // The gradient in the format of the request, with a state for the error if the format feeds it back.
+  Expr rounded(const std::string& name, Expr gradient, size_t number) {
+    const GradientFormat* format = request_.gradients;
+    if (format == nullptr || !gradient->type->is_array()) return gradient;
+    const auto both = [](Function f) { return [f](Expr a, Expr b) { return call(f, {a, b}); }; };
+    const std::string error = names_.make(name + ".error");
+    const Expr step = define(name + ".gradient_step", gradient_step(*format, gradient));
+    if (format->has_feedback)
+      gradient =
+          define(name + ".corrected", each_pair(both(Function::add), parameter(error, gradient->type), gradient));
+    const Expr run = cast(Scalar::u64, parameter(counter_, scalar_type(Scalar::i64)));
+    const uint64_t seed = request_.seed + 0x85EB * (number + 1);
+    const Expr out = define(name + ".rounded", rounded_gradient(*format, gradient, step, seed, run));
+    if (format->has_feedback)
+      add_state(error, define(name + ".next_error", each_pair(both(Function::subtract), gradient, out)));
+    return out;
+  }
+
   // The gradients, or the means of several runs.
   void accumulate() {
     for (size_t i = 0; i < request_.weights.size(); ++i) {
       const std::string& name = request_.weights[i];
-      Expr g = parameter(gradients_[i], type_of_weight(name));
+      Expr g = rounded(name, parameter(gradients_[i], type_of_weight(name)), i);
       if (is_last_ != nullptr) {
         const std::string sums = names_.make(name + ".sum");
         const Expr next =

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/gradient/gradient.h"
+#include "ir/gradient/training/gradient_formats.h"
 #include "ir/gradient/training/optimisers.h"
 #include "ir/program/program.h"
 
@@ -23,7 +24,8 @@ struct TrainingRequest {
   double clip = 0;                    ///< the largest norm of all gradients together; 0: none
   int64_t accumulated = 1;            ///< runs whose mean gradient makes one step
   uint64_t seed = 1;
-  GradientTerms straight_through = {};  ///< of rounded values (gradient.h)
+  GradientTerms straight_through = {};        ///< of rounded values (gradient.h)
+  const GradientFormat* gradients = nullptr;  ///< to which each run rounds gradients of arrays; null: exact
 };
 
 struct TrainingStep {

@@ -72,6 +72,16 @@ TEST_F(TrainCommand, LearnsFromTheModelItself) {
   EXPECT_GT(found["best"]["right"], 0.9);
 }
 
+TEST_F(TrainCommand, LearnsFromGradientsOfFewBits) {
+  for (const std::string format : {"i8", "i4", "i4-feedback"}) {
+    const nlohmann::json found =
+        answer({"--initialise", "he", "--epochs", "30", "--learning-rate", "0.005", "--schedule", "cosine",
+                "--accumulate", "2", "--gradients", format, "--validation", "0.2"});
+    EXPECT_GT(found["best"]["right"], 0.9) << format;
+  }
+  EXPECT_EQ(train({"--gradients", "i3"}).code, 2);
+}
+
 TEST_F(TrainCommand, ResumesToTheSameBits) {
   const std::vector<std::string> shared = {"--initialise", "he", "--validation", "0.2", "--optimiser", "adamw",
                                            "--clip",       "1",  "--accumulate", "2",   "--schedule",  "cosine",
