@@ -129,6 +129,17 @@ TEST(Record, WeightsThatWereRoundedWithDataAreThere) {
                                             HasSubstr("of conv1 under w8a8-adaptive appear twice")));
 }
 
+TEST(Record, RetrainedPointsOfChoicesAreThere) {
+  Record record = sound();
+  record.choices[0].retrained = true;
+  record.points.push_back(record.points[0]);
+  record.points[1].point.assignment = record.choices[0].chosen;
+  EXPECT_THAT(problems(record), ElementsAre(HasSubstr("a choice takes a retrained point that the record lacks")));
+  record.points[1].point.retraining = std::make_shared<const Retraining>();
+  EXPECT_TRUE(check_record(record, "file").ok());
+  EXPECT_EQ(chosen_point(record, record.choices[0]), &record.points[1]);
+}
+
 TEST(Record, ServesWhatItIsOf) {
   const Record record = sound();
   EXPECT_TRUE(check_origin(record, record.origin, "file").ok());
