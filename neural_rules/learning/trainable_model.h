@@ -3,7 +3,7 @@
 // constants of f32 in units of their scales, which packing has chosen, and their biases are constants in units of a
 // like effect: steps of one size suit all layers, whatever the magnitudes of their weights are. The rules state the
 // gradients: rounding passes the gradient, the range of a format clips it (formats.rules), and an approximated function
-// or a sum in f16 has the gradient of what it replaces.
+// or a sum in f16 has the gradient of the term that it replaces.
 //
 // Forward values equal the values of the rewritten model's operators bit for bit, as long as no trained constant has
 // changed, and with retrained_weights() afterwards too. The exceptions are weights in float8 before training, whose
