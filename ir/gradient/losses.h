@@ -32,7 +32,9 @@ std::span<const LossRow> loss_rows();
 
 /// Adds the loss NAME, NAME:AXIS or NAME:AXIS,TEMPERATURE of a value, and returns the name of the loss. AXIS is the
 /// dimension of the classes, 1 by default. Errors: an unknown loss or value, a value that is not an array of floats or
-/// has sizes that are known only at run time, an axis that the value does not have.
-Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss);
+/// has sizes that are known only at run time, an axis that the value does not have. `smoothing`, a scalar of f32, is
+/// the share of each label that all classes have in equal parts (Szegedy et al., 2016); only for cross-entropy.
+Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss,
+                             Expr smoothing = nullptr);
 
 }  // namespace hoist
