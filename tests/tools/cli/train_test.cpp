@@ -109,6 +109,108 @@ TEST_F(TrainCommand, ResumesToTheSameBits) {
   EXPECT_THAT(train({"--checkpoint", in("none"), "--resume"}).err, HasSubstr("holds no checkpoint"));
 }
 
+TEST_F(TrainCommand, PreconditionsGradients) {
+  const nlohmann::json found = answer({"--initialise", "he", "--optimiser", "shampoo", "--learning-rate", "0.01",
+                                       "--epochs", "10", "--validation", "0.2"});
+  EXPECT_GT(found["best"]["right"], 0.9);
+  // Roots are not in a checkpoint, and a break changes nothing: 12 steps of an epoch are no multiple of 10.
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--initialise", "he", "--validation", "0.2", "--optimiser", "shampoo:block=24,every=5",
+                             "--learning-rate", "0.01"});
+    return train(more).code;
+  };
+  ASSERT_EQ(with({"--epochs", "4", "-o", in("a.onnx")}), 0);
+  ASSERT_EQ(with({"--epochs", "2", "--checkpoint", in("c"), "-o", in("b.onnx")}), 0);
+  ASSERT_EQ(with({"--epochs", "4", "--checkpoint", in("c"), "--resume", "-o", in("b.onnx")}), 0);
+  EXPECT_EQ(*read_file(in("a.onnx")), *read_file(in("b.onnx")));
+  const Ran ran = train({"--optimiser", "shampoo:every=0.5"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("every is 0.5, and has to be an integer"));
+}
+
+// A learning rate that is far too small becomes a good one.
+TEST_F(TrainCommand, FindsHyperParameters) {
+  const std::vector<std::string> shared = {"--initialise", "he",      "--epochs", "12",           "--learning-rate",
+                                           "0.00002",      "--batch", "8",        "--validation", "0.2"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), shared.begin(), shared.end());
+    return answer(more);
+  };
+  const nlohmann::json fixed = with({});
+  const nlohmann::json found = with({"--auto", "lr,weight-decay,clip,label-smoothing"});
+  const nlohmann::json last = found["epochs"].back()["found"];
+  EXPECT_EQ(last.size(), 4);
+  EXPECT_GT(last["lr"], 0.0001);
+  EXPECT_LT(found["best"]["loss"], 0.8 * fixed["best"]["loss"].get<double>());
+  // The same bits, also after a break.
+  const std::vector<std::string> two = {"--auto", "lr,clip", "--validation", "0.2"};
+  const auto again = [&](std::vector<std::string> more) {
+    more.insert(more.end(), two.begin(), two.end());
+    return train(more).code;
+  };
+  ASSERT_EQ(again({"--epochs", "4", "--weight-decay", "0.001", "-o", in("a.onnx")}), 0);
+  ASSERT_EQ(again({"--epochs", "4", "-o", in("a.onnx")}), 0);
+  ASSERT_EQ(again({"--epochs", "2", "--checkpoint", in("c"), "-o", in("b.onnx")}), 0);
+  ASSERT_EQ(again({"--epochs", "4", "--checkpoint", in("c"), "--resume", "-o", in("b.onnx")}), 0);
+  EXPECT_EQ(*read_file(in("a.onnx")), *read_file(in("b.onnx")));
+}
+
+TEST_F(TrainCommand, SmoothsLabels) {
+  const nlohmann::json plain = answer({"--epochs", "5"}),
+                       smoothed = answer({"--epochs", "5", "--label-smoothing", "0.2"});
+  EXPECT_GT(smoothed["epochs"].back()["loss"], plain["epochs"].back()["loss"]);
+  const Ran ran = train({"--loss", "mse", "--label-smoothing", "0.2"});
+  EXPECT_NE(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("mse: has no labels that could be smoothed"));
+}
+
+TEST_F(TrainCommand, ChoosesTheBatch) {
+  const Ran ran = train({"--batch", "auto", "--epochs", "1", "--json", in("answer.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr(": the gradient's noise scale is "));
+  const auto found = nlohmann::json::parse(*read_file(in("answer.json")));
+  EXPECT_THAT(found["batch"].get<int64_t>(), testing::AnyOf(8, 32, 128));
+  EXPECT_EQ(train({"--batch", "0"}).code, 2);
+  EXPECT_THAT(train({"--batch", "many"}).err, HasSubstr("many is neither auto nor an integer from 1 to"));
+}
+
+// Two tasks on the same images: the trunk stays in one training, and moves in the other.
+TEST_F(TrainCommand, TrainsHeads) {
+  const std::string trunk = "relu2";
+  std::ofstream(in("heads")) << "# tasks\none " << data << "\ntwo " << data << "\n";
+  for (const bool is_frozen : {true, false}) {
+    std::vector<std::string> words = {"train",        model,    "--heads",        in("heads"), "--trunk", trunk,
+                                      "--epochs",     "3",      "--validation",   "0.2",       "--force", "-o",
+                                      in("out.onnx"), "--json", in("answer.json")};
+    if (is_frozen) words.push_back("--freeze-trunk");
+    const Ran ran = run_hoist(words);
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const auto found = nlohmann::json::parse(*read_file(in("answer.json")));
+    ASSERT_EQ(found["heads"].size(), 2);
+    EXPECT_GT(found["heads"][1]["best"]["right"], 0.9);
+    EXPECT_EQ(found["heads"][0]["weights"].size(), is_frozen ? 2 : 6);
+    // Equal tasks have equal heads if they do not share a moving trunk.
+    const auto one = read_file(in("out.one.onnx")), two = read_file(in("out.two.onnx"));
+    EXPECT_EQ(*one == *two, is_frozen);
+  }
+  // A head on a frozen trunk is the training in which the other weights are frozen.
+  ASSERT_EQ(train({"--epochs", "2", "--trunk", trunk, "--freeze-trunk", "-o", in("head.onnx")}).code, 0);
+  ASSERT_EQ(train({"--epochs", "2", "--freeze", "dense*", "-o", in("frozen.onnx")}).code, 0);
+  EXPECT_EQ(*read_file(in("head.onnx")), *read_file(in("frozen.onnx")));
+  const auto refused = [&](std::vector<std::string> more, const std::string& text) {
+    const Ran ran = train(std::move(more));
+    EXPECT_NE(ran.code, 0);
+    EXPECT_THAT(ran.err, HasSubstr(text));
+  };
+  refused({"--trunk", "nothing"}, "nothing: is no value of the model");
+  refused({"--trunk", "image"}, "image: is computed by no layer");
+  refused({"--freeze-trunk"}, "--trunk");
+  EXPECT_THAT(run_hoist({"train", model}).err, HasSubstr("--data: is missing (--data DATA, or --heads FILE)"));
+  std::ofstream(in("bad")) << "one\n";
+  EXPECT_THAT(run_hoist({"train", model, "--heads", in("bad"), "--trunk", trunk}).err,
+              HasSubstr("has the line one (write NAME DATA, or NAME DATA LABELS)"));
+}
+
 TEST_F(TrainCommand, KeepsFrozenWeights) {
   ASSERT_EQ(train({"--epochs", "1", "--freeze", "dense*"}).code, 0);
   const nlohmann::json found = answer({"--epochs", "1", "--freeze", "dense*"});
