@@ -1,4 +1,5 @@
 // Tests hoist train with the command line: accuracy, the written file, checkpoints to the same bits, and errors.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frontend/replace_weights.h"
+#include "ir/base/seeded.h"
 #include "tests/tools/data/npz_file.h"
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
@@ -209,6 +211,50 @@ TEST_F(TrainCommand, TrainsHeads) {
   std::ofstream(in("bad")) << "one\n";
   EXPECT_THAT(run_hoist({"train", model, "--heads", in("bad"), "--trunk", trunk}).err,
               HasSubstr("has the line one (write NAME DATA, or NAME DATA LABELS)"));
+}
+
+// Combination locks: a class is the signs of two of four sums of the inputs, and each task reads other sums. A trunk
+// that learned eight tasks knows all sums, so that a head needs few samples for another task.
+TEST_F(TrainCommand, AdaptsATrunkToFewSamples) {
+  const Tensor sums = seeded_tensor(Scalar::f32, {4, 64}, 1, 0, -1, 1);
+  const auto lock = [&](const std::string& name, int64_t count, uint64_t seed, int64_t a, int64_t b) {
+    const Tensor images = seeded_tensor(Scalar::f32, {count, 1, 8, 8}, seed, 0, -2, 2);
+    std::vector<int64_t> labels;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto is_positive = [&](int64_t sum) {
+        double value = 0;
+        for (int64_t k = 0; k < 64; ++k) value += sums.float_at(64 * sum + k) * images.float_at(64 * i + k);
+        return value > 0;
+      };
+      labels.push_back(2 * (is_positive(a) ? 1 : 0) + (is_positive(b) ? 1 : 0));
+    }
+    const std::string file = in(name + ".npz");
+    EXPECT_TRUE(
+        write_npz(file, {{"image", images}, {"labels", Tensor::of<int64_t>(Scalar::i64, {count}, labels)}}).ok());
+    return file;
+  };
+  std::ofstream heads(in("heads"));
+  for (int64_t task = 0; task < 8; ++task) {
+    const int64_t a = task % 4, b = (a + 1 + task / 4) % 4;
+    heads << "task" << task << " " << lock(fmt::format("task{}", task), 400, 10 + static_cast<uint64_t>(task), a, b)
+          << "\n";
+  }
+  heads.close();
+  const std::string few = lock("few", 40, 30, 0, 3), others = lock("others", 400, 31, 0, 3);
+  const Ran ran =
+      run_hoist({"train", model, "--initialise", "he", "--trunk", "relu2", "--heads", in("heads"), "--epochs", "30",
+                 "--batch", "20", "--optimiser", "adamw", "--validation", "0.2", "-o", in("lock.onnx")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto right = [&](const std::string& from, std::vector<std::string> more) {
+    more.insert(more.end(), {"--initialise", "he", "--validation", others, "--batch", "10", "--epochs", "100",
+                             "--learning-rate", "0.01", "--json", in("answer.json")});
+    EXPECT_EQ(train(more, from, few).code, 0);
+    return nlohmann::json::parse(*read_file(in("answer.json")))["best"]["right"].get<double>();
+  };
+  const double adapted = right(in("lock.task0.onnx"), {"--trunk", "relu2", "--freeze-trunk"}),
+               scratch = right(model, {});
+  EXPECT_GT(adapted, 0.6);
+  EXPECT_GT(adapted, scratch + 0.2);
 }
 
 TEST_F(TrainCommand, KeepsFrozenWeights) {
