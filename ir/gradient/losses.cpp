@@ -10,7 +10,9 @@
 
 #include "ir/gradient/linear_terms.h"
 #include "ir/operators/operators.h"
+#include "ir/rules/match.h"
 #include "ir/text/parse/near_miss.h"
+#include "ir/text/parse/parse_term.h"
 
 namespace hoist {
 namespace {
@@ -43,6 +45,19 @@ class LossBuilder {
     const Nat& n = y->type->size;
     return define(mean(sum_over({{a, y}, {b, target}}, n, call(Function::multiply, {difference, difference})),
                        literal(scalar(), static_cast<double>(n.value()))));
+  }
+
+  Result<std::string> of_term(const std::string& text_of_term) {
+    Declarations declared;
+    for (const char* name : {"output", "target"}) declared.metas[name] = {{}, type_};
+    HOIST_TRY(const Expr term, parse_term(text_of_term, declared, scalar_type(scalar())));
+    if (term->type != scalar_type(scalar()))
+      return fault("has a loss of type " + text(term->type) + ", expected " + text(scalar_type(scalar())), "");
+    Match match;
+    match.metas["output"] = parameter(value_, type_);
+    match.metas["target"] = input("target", type_);
+    HOIST_TRY(const Expr loss, instantiate(term, match));
+    return define(loss);
   }
 
   Result<std::string> cross_entropy() {
@@ -250,11 +265,12 @@ std::span<const LossRow> loss_rows() {
 Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss, Expr smoothing) {
   const size_t colon = loss.find(':');
   const std::string name = loss.substr(0, colon);
-  HOIST_TRY(LossSettings settings, settings_in(loss, colon));
+  const bool is_term = loss.starts_with(term_loss);
+  HOIST_TRY(LossSettings settings, is_term ? LossSettings{} : settings_in(loss, colon));
   settings.smoothing = smoothing;
   const auto found =
       std::find_if(built_losses.begin(), built_losses.end(), [&](const BuiltLoss& l) { return l.row.name == name; });
-  if (found == built_losses.end()) {
+  if (found == built_losses.end() && !is_term) {
     std::vector<std::string> names;
     for (const LossRow& row : loss_rows()) names.emplace_back(row.name);
     return Diagnostic{loss, "is no loss", fmt::format("{}", fmt::join(names, ", "))};
@@ -273,7 +289,8 @@ Result<std::string> add_loss(Program& program, const std::string& value, const s
     return Diagnostic{value, "has sizes that are known only at run time", "set sizes with --dim"};
   if (!leaf_of(type->second)->is_scalar() || !is_float(leaf_of(type->second)->scalar))
     return Diagnostic{value, "is " + text(type->second) + ", and a loss needs floats"};
-  return (LossBuilder(program, value, type->second, settings).*found->build)();
+  LossBuilder builder(program, value, type->second, settings);
+  return is_term ? builder.of_term(loss.substr(colon + 1)) : (builder.*found->build)();
 }
 
 }  // namespace hoist

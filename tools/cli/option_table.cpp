@@ -315,7 +315,10 @@ Rows trainings() {
           .needing("--distill"),
       row("train", "--of", "NAME", "the value that the loss judges (default: the only output)", AT(training.value),
           training),
-      row("train", "--loss", "LOSS", list_of_losses(), AT(training.loss), training),
+      row("train", "--loss", "LOSS",
+          list_of_losses() +
+              "; FILE.lift: a term over output and target, arrays of one type, whose value is one number",
+          AT(training.loss), training),
       row("train", "--optimiser", "NAME", list_of_optimisers(), AT(training.optimiser), training),
       row("train", "--learning-rate", "RATE", "the learning rate", AT(training.rate), training).allowing("0..1e6"),
       row("train", "--schedule", "NAME|FILE", "the factor of the learning rate over time; " + list_of_schedules(),

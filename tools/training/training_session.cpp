@@ -11,11 +11,13 @@
 #include "backends/bundle/bundle.h"
 #include "frontend/replace_weights.h"
 #include "ir/gradient/gradient.h"
+#include "ir/gradient/losses.h"
 #include "ir/gradient/training/initial_weights.h"
 #include "ir/gradient/training/training_mode.h"
 #include "ir/gradient/training/training_step.h"
 #include "ir/gradient/training/trunk.h"
 #include "lowering/pipeline/passes.h"
+#include "tools/base/files.h"
 #include "tools/data/data.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/training/evolution.h"
@@ -84,10 +86,19 @@ Result<Nothing> find_weights(const Program& program, const fs::path& model, cons
   return Nothing{};
 }
 
+bool is_term(const TrainingOptions& options) { return options.loss.ends_with(".lift"); }
+
+// A file holds a term.
+Result<std::string> loss_of(const TrainingOptions& options) {
+  if (!is_term(options)) return options.loss;
+  HOIST_TRY(const std::string term, read_file(options.loss, size_t{1} << 20));
+  return term_loss + term;
+}
+
 Result<TrainingRequest> request_for(const Program& program, const fs::path& model, const TrainingOptions& options) {
   TrainingRequest out;
   HOIST_TRY(out.value, judged_value(program, options.value));
-  out.loss = options.loss;
+  HOIST_TRY(out.loss, loss_of(options));
   if (options.distill) {
     const size_t colon = options.loss.find(':');
     out.loss = fmt::format("distillation:{},{}", colon == std::string::npos ? "1" : options.loss.substr(colon + 1),
@@ -213,7 +224,8 @@ Result<TrainingSession> TrainingSession::open(const fs::path& model, const Model
       shape.inputs.push_back(input);
   }
   const std::vector<int64_t> value = shape_of(types.at(request.value));
-  const bool is_classes = training.distill || !training.loss.starts_with("mse");
+  const bool is_squares = !training.distill && training.loss.starts_with("mse");
+  const bool is_classes = training.distill || (!is_squares && !is_term(training));
   SelfCheck check;
   HOIST_TRY(ModelOnDevice compiled_step,
             compiled(std::move(step.program), options, run, is_checked ? &check : nullptr));
@@ -249,6 +261,7 @@ Result<TrainingSession> TrainingSession::open(const fs::path& model, const Model
     HOIST_TRY_VOID(out.roots_.refresh(out.step_.runner));
   }
   if (!is_classes) out.class_axis_ = -1;
+  out.is_squares_ = is_squares;
   if (training.distill) {
     HOIST_TRY(BundleRunner teacher, BundleRunner::open(out.judge_.folder.path() / "bundle", run));
     for (const std::string& name : step.weights) HOIST_TRY_VOID(teacher.set_input(name, own.constants.at(name)));
@@ -418,9 +431,9 @@ Result<Judgement> TrainingSession::judge(const TrainingData& data, const std::ve
     HOIST_TRY(const Tensor loss, runner.output(0));
     HOIST_TRY(const Tensor value, runner.output(1));
     double share = static_cast<double>(count), one = loss.float_at(0);
-    if (class_axis_ < 0) {
+    if (is_squares_) {
       one = mean_of_squares(value, batch.back(), count);
-    } else {
+    } else if (class_axis_ >= 0) {
       const Counts found = count_right(value, batch.back(), is_labelled_, class_axis_, count);
       counts.right += found.right, counts.all += found.all;
       if (is_labelled_) share = static_cast<double>(found.all);

@@ -81,7 +81,7 @@ class TrainingSession {
   std::string target_, rate_;
   std::map<std::string, std::string> open_;  // the inputs of open hyper-parameters
   int64_t class_axis_ = 1;
-  bool is_labelled_ = true;
+  bool is_labelled_ = true, is_squares_ = false;
   SelfCheck check_;
 };
 

@@ -157,6 +157,28 @@ TEST_F(TrainCommand, FindsHyperParameters) {
   EXPECT_EQ(*read_file(in("a.onnx")), *read_file(in("b.onnx")));
 }
 
+TEST_F(TrainCommand, MinimisesATerm) {
+  const Tensor images = seeded_tensor(Scalar::f32, {64, 1, 8, 8}, 1, 0, -1, 1);
+  const auto file =
+      data_file(folder_->path(), {{"image", images}, {"target", seeded_tensor(Scalar::f32, {64, 10}, 2, 0, -1, 1)}});
+  const auto with = [&](const std::string& loss) {
+    EXPECT_EQ(train({"--loss", loss, "--epochs", "3", "--initialise", "he", "--json", in("answer.json")}, model,
+                    file.string())
+                  .code,
+              0);
+    return *read_file(in("out.onnx"));
+  };
+  // The squares as a term have the gradients of mse.
+  std::ofstream(in("squares.lift"))
+      << "(zip(join output, join target)\n |> map (\\(p, q). (p - q) * (p - q)) |> reduce (+) 0) "
+         "/ 320\n";
+  EXPECT_EQ(with(in("squares.lift")), with("mse"));
+  std::ofstream(in("array.lift")) << "join output";
+  const Ran ran = train({"--loss", in("array.lift")}, model, file.string());
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("has a loss of type [320]f32, expected f32"));
+}
+
 TEST_F(TrainCommand, SmoothsLabels) {
   const nlohmann::json plain = answer({"--epochs", "5"}),
                        smoothed = answer({"--epochs", "5", "--label-smoothing", "0.2"});
