@@ -11,8 +11,8 @@
 namespace hoist {
 namespace {
 
-// A copy's learning rate is a fifth larger or smaller, so a factor of 100 takes about 30 segments that agree.
-constexpr double width = 0.2;
+// A copy's learning rate is half as large again or two thirds, so a factor of 100 takes about 15 segments that agree.
+constexpr double width = 0.4;
 // The weight of earlier segments in the running spread.
 constexpr double memory = 0.9;
 
