@@ -10,7 +10,9 @@
 
 #include "ir/gradient/linear_terms.h"
 #include "ir/operators/operators.h"
+#include "ir/rules/match.h"
 #include "ir/text/parse/near_miss.h"
+#include "ir/text/parse/parse_term.h"
 
 namespace hoist {
 namespace {
@@ -20,6 +22,7 @@ using namespace gradients;
 struct LossSettings {
   std::optional<int64_t> axis;
   double temperature = 1;
+  Expr smoothing = nullptr;
 };
 
 // Adds the definitions of one loss to the program.
@@ -31,7 +34,8 @@ class LossBuilder {
         value_(value),
         type_(type),
         axis_(settings.axis),
-        temperature_(settings.temperature) {}
+        temperature_(settings.temperature),
+        smoothing_(settings.smoothing) {}
 
   Result<std::string> squares() {
     if (axis_) return fault("mse has no axis", "");
@@ -41,6 +45,19 @@ class LossBuilder {
     const Nat& n = y->type->size;
     return define(mean(sum_over({{a, y}, {b, target}}, n, call(Function::multiply, {difference, difference})),
                        literal(scalar(), static_cast<double>(n.value()))));
+  }
+
+  Result<std::string> of_term(const std::string& text_of_term) {
+    Declarations declared;
+    for (const char* name : {"output", "target"}) declared.metas[name] = {{}, type_};
+    HOIST_TRY(const Expr term, parse_term(text_of_term, declared, scalar_type(scalar())));
+    if (term->type != scalar_type(scalar()))
+      return fault("has a loss of type " + text(term->type) + ", expected " + text(scalar_type(scalar())), "");
+    Match match;
+    match.metas["output"] = parameter(value_, type_);
+    match.metas["target"] = input("target", type_);
+    HOIST_TRY(const Expr loss, instantiate(term, match));
+    return define(loss);
   }
 
   Result<std::string> cross_entropy() {
@@ -122,6 +139,8 @@ class LossBuilder {
   static Expr flat(Expr e) { return e->type->is_array() ? joined(e, 1) : repeat(1, e); }
   static Expr mean(Expr sum, Expr count) { return call(Function::divide, {sum, count}); }
 
+  static Expr times(Expr a, Expr b) { return call(Function::multiply, {a, b}); }
+
   Expr input(const std::string& wanted, Type type) {
     program_.inputs.emplace_back(names_.make(wanted), type);
     return parameter(program_.inputs.back().first, type);
@@ -136,10 +155,19 @@ class LossBuilder {
     return d.value;
   }
 
-  // The negative logarithm at the label: one term of a sum over all classes, which reads no element outside the row.
+  // The negative logarithm at the label, smoothed: a sum over all classes, which reads no element outside the row.
   Expr of_row(Expr row, Expr label, int64_t classes) const {
     const Expr v = fresh_variable(row->type->element), place = fresh_variable(scalar_type(Scalar::i64));
-    const Expr chosen = select(call(Function::equal, {place, label}), call(Function::negate, {v}), zeros(v->type));
+    const Expr loss = call(Function::negate, {v});
+    Expr at_label = loss, elsewhere = zeros(v->type);
+    if (smoothing_ != nullptr) {
+      const Expr s = cast(scalar(), smoothing_);
+      const Expr share = call(Function::divide, {s, literal(scalar(), static_cast<double>(classes))});
+      const Expr rest = call(Function::subtract, {literal(scalar(), 1), s});
+      elsewhere = select(call(Function::less, {label, integer(0)}), zeros(v->type), times(share, loss));
+      at_label = times(call(Function::add, {rest, share}), loss);
+    }
+    const Expr chosen = select(call(Function::equal, {place, label}), at_label, elsewhere);
     const Expr sum = sum_over({{v, row}, {place, iota(classes, Scalar::i64)}}, classes, chosen);
     return select(call(Function::less, {label, integer(classes)}), sum,
                   literal(scalar(), std::numeric_limits<double>::quiet_NaN()));
@@ -194,6 +222,7 @@ class LossBuilder {
   Type type_;
   std::optional<int64_t> axis_;
   double temperature_;
+  Expr smoothing_;
 };
 
 struct BuiltLoss {
@@ -233,17 +262,21 @@ std::span<const LossRow> loss_rows() {
   return rows;
 }
 
-Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss) {
+Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss, Expr smoothing) {
   const size_t colon = loss.find(':');
   const std::string name = loss.substr(0, colon);
-  HOIST_TRY(const LossSettings settings, settings_in(loss, colon));
+  const bool is_term = loss.starts_with(term_loss);
+  HOIST_TRY(LossSettings settings, is_term ? LossSettings{} : settings_in(loss, colon));
+  settings.smoothing = smoothing;
   const auto found =
       std::find_if(built_losses.begin(), built_losses.end(), [&](const BuiltLoss& l) { return l.row.name == name; });
-  if (found == built_losses.end()) {
+  if (found == built_losses.end() && !is_term) {
     std::vector<std::string> names;
     for (const LossRow& row : loss_rows()) names.emplace_back(row.name);
     return Diagnostic{loss, "is no loss", fmt::format("{}", fmt::join(names, ", "))};
   }
+  if (smoothing != nullptr && name != "cross-entropy")
+    return Diagnostic{loss, "has no labels that could be smoothed", "cross-entropy has", ErrorKind::usage};
   const std::map<std::string, Type> types = value_types(program);
   const auto type = types.find(value);
   if (type == types.end()) {
@@ -256,7 +289,8 @@ Result<std::string> add_loss(Program& program, const std::string& value, const s
     return Diagnostic{value, "has sizes that are known only at run time", "set sizes with --dim"};
   if (!leaf_of(type->second)->is_scalar() || !is_float(leaf_of(type->second)->scalar))
     return Diagnostic{value, "is " + text(type->second) + ", and a loss needs floats"};
-  return (LossBuilder(program, value, type->second, settings).*found->build)();
+  LossBuilder builder(program, value, type->second, settings);
+  return is_term ? builder.of_term(loss.substr(colon + 1)) : (builder.*found->build)();
 }
 
 }  // namespace hoist

@@ -30,9 +30,16 @@ struct LossRow {
 /// both divided by a temperature, 1 by default, and times its square (Hinton, Vinyals and Dean, 2015).
 std::span<const LossRow> loss_rows();
 
-/// Adds the loss NAME, NAME:AXIS or NAME:AXIS,TEMPERATURE of a value, and returns the name of the loss. AXIS is the
-/// dimension of the classes, 1 by default. Errors: an unknown loss or value, a value that is not an array of floats or
-/// has sizes that are known only at run time, an axis that the value does not have.
-Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss);
+/// `term`: the value of the term after "term:", one number of the value's scalar type, over the value as `output` and
+/// the input `target`, which has the value's type.
+inline constexpr char term_loss[] = "term:";
+
+/// Adds the loss NAME, NAME:AXIS or NAME:AXIS,TEMPERATURE, or term:TERM, of a value, and returns the name of the loss.
+/// AXIS is the dimension of the classes, 1 by default. Errors: an unknown loss or value, a value that is not an array
+/// of floats or has sizes that are known only at run time, an axis that the value does not have. `smoothing`, a scalar
+/// of f32, is the share of each label that all classes have in equal parts (Szegedy et al., 2016); only for
+/// cross-entropy.
+Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss,
+                             Expr smoothing = nullptr);
 
 }  // namespace hoist

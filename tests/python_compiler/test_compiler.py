@@ -83,6 +83,23 @@ def test_a_gradient_is_the_slope_of_the_loss(model: hoist.Model, bundle: hoist.B
     assert gradient == pytest.approx(shares[0] - np.eye(10)[3], rel=1e-3, abs=1e-5)
 
 
+def test_a_training_writes_a_model_with_other_weights(tmp_path: Path) -> None:
+    # Two classes that one weight separates.
+    generator = np.random.default_rng(1)
+    image = generator.standard_normal((96, 1, 8, 8)).astype(np.float32)
+    data = {"image": image, "labels": (image[:, 0, 0, 0] > 0).astype(np.int64)}
+    model = hoist.load(DIGITS, target="native")
+    done = model.train(data, tmp_path / "trained.onnx", epochs=6, batch=16, validation=0.25, initialise="he",
+                       learning_rate=0.01, optimiser="shampoo", auto=["lr", "label-smoothing"])
+    assert done.model.path == tmp_path / "trained.onnx" and done.steps == 6 * 4
+    assert [each.epoch for each in done.epochs] == [1, 2, 3, 4, 5, 6] and done.epochs[5].loss < done.epochs[0].loss
+    assert set(done.epochs[0].found) == {"lr", "label-smoothing"} and not done.ended
+    assert done.best is not None and done.best.right is not None and done.best.right > 0.5
+    assert "validation loss" in str(done) and "label-smoothing" in shown(done)
+    with pytest.raises(hoist.Error, match="is no hyper-parameter"):
+        model.train(data, tmp_path / "none.onnx", auto="depth", validation=data)
+
+
 def test_check(model: hoist.Model, tmp_path: Path) -> None:
     check = model.check()
     assert check and check.supported and not check.problems

@@ -74,6 +74,8 @@ const std::vector<CommandRow>& command_rows() {
        "--epochs 20 --validation 0.2 -o trained.onnx\n"
        "  hoist train model.onnx --data data.npz --optimiser momentum:momentum=0.95 --learning-rate 0.1 --schedule "
        "cosine --augment flip,crop=4 --checkpoint training\n"
+       "  hoist train model.onnx --data data.npz --optimiser shampoo --batch auto --validation 0.1 --auto lr,clip\n"
+       "  hoist train model.onnx --data few.npz --trunk features --freeze-trunk -o adapted.onnx\n"
        "  hoist train model.onnx --data images.npz --distill -o same.onnx",
        commands::train},
       {"bench", "time a bundle and each of its kernels on seeded inputs",

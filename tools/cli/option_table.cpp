@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "backends/halide/native/native_target.h"
@@ -15,6 +16,7 @@
 #include "tools/driver/sizes.h"
 #include "tools/inspection/layer_stages.h"
 #include "tools/study/queued_models.h"
+#include "tools/training/evolution.h"
 #include "tools/training/schedule.h"
 #include "tools/tuning/strategies/candidates.h"
 
@@ -93,6 +95,16 @@ Result<Nothing> add_size(Options& options, const std::string& text) {
 Result<Nothing> set_folding_memory(Options& options, const std::string& mebibytes) {
   options.model.folding.bytes = std::stoll(mebibytes) << 20;
   return Nothing{};
+}
+
+Result<Nothing> set_batch(Options& options, const std::string& text) {
+  constexpr int64_t most = 1048576;
+  int64_t& batch = options.training.batch;
+  batch = 0;
+  if (text == "auto") return Nothing{};
+  const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), batch);
+  if (error == std::errc() && at == text.data() + text.size() && batch >= 1 && batch <= most) return Nothing{};
+  return usage_error("--batch", text + fmt::format(" is neither auto nor an integer from 1 to {}", most), "--batch 32");
 }
 
 std::string alternatives(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, "|")); }
@@ -290,13 +302,21 @@ std::string list_of_schedules() {
   return out + "rewind:EPOCHS,SCHEDULE: the last epochs of a training of EPOCHS; FILE: lines EPOCH RATE";
 }
 
+std::string list_of_hyper_parameters() {
+  std::string out;
+  for (const HyperParameterRow& row : hyper_parameter_rows())
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", row.name);
+  return "find these by the validation loss, from the value of their option on, with " +
+         std::to_string(evolution_copies) + " copies of the model: " + out;
+}
+
 Rows trainings() {
   return {
       row("train", "--data", "DATA",
           "an .npz with one array per input of the model, [samples][the input's axes after the first], and labels (or "
           "target, for mse); or a folder of images or sounds with a folder for each class, or with labels.txt",
           AT(data), training)
-          .required(),
+          .excluding("--heads"),
       row("train", "--labels", "FILE",
           "the labels (integers, -1 for none) or targets (floats) in a .npy or .pb file, one row per sample",
           AT(training.labels), training)
@@ -309,25 +329,35 @@ Rows trainings() {
           .needing("--distill"),
       row("train", "--of", "NAME", "the value that the loss judges (default: the only output)", AT(training.value),
           training),
-      row("train", "--loss", "LOSS", list_of_losses(), AT(training.loss), training),
+      row("train", "--loss", "LOSS",
+          list_of_losses() +
+              "; FILE.lift: a term over output and target, arrays of one type, whose value is one number",
+          AT(training.loss), training),
       row("train", "--optimiser", "NAME", list_of_optimisers(), AT(training.optimiser), training),
       row("train", "--learning-rate", "RATE", "the learning rate", AT(training.rate), training).allowing("0..1e6"),
       row("train", "--schedule", "NAME|FILE", "the factor of the learning rate over time; " + list_of_schedules(),
           AT(training.schedule), training),
       row("train", "--epochs", "N", "passes over the data", AT(training.epochs), training).allowing("1..1000000"),
-      row("train", "--batch", "N",
-          "samples of one run; an epoch leaves out the samples that do not fill a batch, others each time",
-          AT(training.batch), training)
-          .allowing("1..1048576"),
+      row("train", "--batch", "N|auto",
+          "samples of one run (default: 32); an epoch leaves out the samples that do not fill a batch, others each "
+          "time; "
+          "auto: the batch with the least time to the same loss, by the time of a step and the noise of its gradient",
+          SET(set_batch), training),
       row("train", "--accumulate", "N", "one step for N runs, by the mean of their gradients", AT(training.accumulated),
           training)
           .allowing("1..65536"),
       row("train", "--weight-decay", "X",
           "the optimiser's decay (default: 0; adamw: 0.01), for weights of two dimensions or more", AT(training.decay),
           training)
-          .allowing("0..1000"),
+          .allowing("0..1e3"),
       row("train", "--clip", "NORM", "the largest norm of all gradients together", AT(training.clip), training)
           .allowing("0..1e9"),
+      row("train", "--label-smoothing", "SHARE", "the share of each label that all classes have in equal parts",
+          AT(training.smoothing), training)
+          .allowing("0..0.999")
+          .excluding("--distill"),
+      row("train", "--auto", "NAME,...", list_of_hyper_parameters(), AT(training.automatic), training)
+          .needing("--validation"),
       row("train", "--gradients", "FORMAT",
           "round the gradients of each run at random to a signed grid, without a bias; " + list_of_gradient_formats(),
           AT(training.gradients), training)
@@ -335,6 +365,18 @@ Rows trainings() {
       row("train", "--freeze", "PATTERN,...",
           "weights that stay, * for any text; a BatchNormalization whose averages stay keeps its form for inference",
           AT(training.frozen), training),
+      row("train", "--trunk", "VALUE", "the layers up to this value are the trunk, and those after it the head",
+          AT(training.trunk), training),
+      row("train", "--freeze-trunk", "",
+          "train the head alone; the trunk is computed once for all samples, and keeps its form for inference",
+          AT(training.freeze_trunk), training)
+          .needing("--trunk"),
+      row("train", "--heads", "FILE",
+          "train a head for each of several tasks, lines NAME DATA [LABELS], with the trunk in common; the models are "
+          "OUTPUT.NAME.onnx",
+          AT(training.heads), training)
+          .needing("--trunk")
+          .excluding("--auto --checkpoint --augment --patience"),
       row("train", "--initialise", "HOW",
           "begin with random weights: normal numbers by the layer's inputs (he), or uniform ones by its inputs and "
           "outputs (glorot)",
@@ -343,7 +385,8 @@ Rows trainings() {
       row("train", "--augment", "CHANGE,...",
           "seeded changes of each image in each epoch: flip (left and right), crop=N (a window after N zeros on each "
           "side)",
-          AT(training.augment), training),
+          AT(training.augment), training)
+          .excluding("--freeze-trunk"),
       row("train", "--validation", "DATA|SHARE",
           "judge the weights after each epoch on other data, or on this share of the data, and keep the best ones",
           AT(training.validation), training),

@@ -17,6 +17,7 @@ CLASSES = (
     ("VerifyOptions", "verify", set(), set()),
     ("ExportOptions", "export", set(), {"output", "model", "dim", "value"}),
     ("GradientOptions", "grad", set(), {"output", "of", "wrt"}),
+    ("TrainOptions", "train", set(), {"output", "data", "heads"}),
 )
 
 BY_NAME = {"tune": "bool | float", "preferences": "FileName | Sequence[str]", "rule": "str | Sequence[str]",
@@ -26,7 +27,9 @@ BY_ARGUMENT = {
     "NUMBER,...": "float | Sequence[float]", "N|WxH": "int | str", "NAME=N": "Mapping[str, int | Sequence[int]]",
     "NAME=VALUE": "Mapping[str, Any]", "INPUT=VALUE": "Mapping[str, Any]", "INPUT=OUTPUT": "str | Mapping[str, str]", "LAYER=FILE": "Mapping[str, FileName]", "FILE": "FileName",
     "FILE|NAME": "FileName", "FILE|shipped": "FileName", "DIR": "FileName", "DATA": "Data", "DEVICE": "str | int",
-    "FILE|TARGET,...": "str | Sequence[str]",
+    "FILE|TARGET,...": "str | Sequence[str]", "RATE": "float", "X": "float", "NORM": "float", "SHARE": "float", "T": "float",
+    "DATA|SHARE": "Data | float", "PATTERN,...": "str | Sequence[str]", "CHANGE,...": "str | Sequence[str]",
+    "NAME,...": "str | Sequence[str]", "N|auto": "int | str",
 }
 
 

@@ -68,6 +68,8 @@ Result<Nothing> Checkpoint::write(TrainingSession& session, const TrainingProgre
                      {"steps", progress.steps},
                      {"waited", progress.waited},
                      {"states", states},
+                     {"found", progress.found},
+                     {"spread", progress.spread},
                      {"best_epoch", progress.best_epoch},
                      {"best", json_of(progress.best)},
                      {"best_weights", best},
@@ -112,6 +114,13 @@ Result<TrainingProgress> Checkpoint::read(TrainingSession& session) const {
     return damaged;
   out.curve = json["curve"];
   if (json.contains("best")) out.best = judgement_of(json["best"]);
+  if (json.contains("spread") && json["spread"].is_number()) out.spread = json["spread"].get<double>();
+  if (json.contains("found") && json["found"].is_object()) {
+    for (const auto& [name, value] : json["found"].items()) {
+      if (!value.is_number()) return damaged;
+      out.found[name] = value.get<double>();
+    }
+  }
   if (!best.empty()) {
     if (!is_plain_name(best)) return damaged;
     HOIST_TRY(const NpzFile file, NpzFile::open(folder_ / best));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/training/evolution.h"
 #include "tools/training/training_session.h"
 
 namespace hoist {
@@ -15,6 +16,8 @@ namespace hoist {
 struct TrainingProgress {
   int64_t epochs = 0, steps = 0, waited = 0;  ///< finished epochs and runs; epochs since the best
   int64_t best_epoch = 0;                     ///< from 1; 0: none
+  HyperParameters found;                      ///< of --auto
+  double spread = 0;                          ///< as in shares_of
   Judgement best;
   WeightValues best_weights;                                       ///< empty without validation
   nlohmann::ordered_json curve = nlohmann::ordered_json::array();  ///< one object per epoch

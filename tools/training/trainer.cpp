@@ -16,6 +16,11 @@ namespace hoist {
 namespace {
 
 constexpr size_t bar_width = 24;
+// Fewer steps favour small learning rates, which lower the loss at once; more give fewer chances to change.
+constexpr int64_t segment_steps = 8;
+// The share of its way at which a copy is judged: at the end, the noise of batches would count against large learning
+// rates, although it averages out later.
+constexpr double judged_share = 0.3;
 
 class Trainer {
  public:
@@ -34,6 +39,8 @@ class Trainer {
     if (checkpoint_ != nullptr && options_.resume) {
       HOIST_TRY(out_.progress, checkpoint_->read(session_));
       print_message("note", fmt::format("goes on after epoch {}", out_.progress.epochs));
+    } else {
+      HOIST_TRY(out_.progress.found, first_hyper_parameters(options_));
     }
     TrainingProgress& progress = out_.progress;
     while (progress.epochs < options_.epochs && out_.ended.empty()) {
@@ -58,29 +65,123 @@ class Trainer {
   }
 
   double rate(int64_t step) const {
-    return schedule_.rate(static_cast<double>(out_.progress.epochs) +
-                          static_cast<double>(step) / static_cast<double>(steps_));
+    const double scheduled = schedule_.rate(static_cast<double>(out_.progress.epochs) +
+                                            static_cast<double>(step) / static_cast<double>(steps_));
+    return scheduled * factor_;
+  }
+
+  // The hyper-parameters of the next runs.
+  Result<Nothing> use(const HyperParameters& values) {
+    for (const auto& [name, value] : values) {
+      if (name == "lr")
+        factor_ = options_.rate > 0 ? value / options_.rate : 0;
+      else
+        HOIST_TRY_VOID(session_.set_parameter(name, value));
+    }
+    return Nothing{};
+  }
+
+  // The sum of the losses of these steps of the epoch, up to an interruption; or not a number, then with the step.
+  Result<double> run_steps(const std::vector<int64_t>& order, int64_t first, int64_t end) {
+    double sum = 0;
+    for (at_ = first; at_ < end && !interruptible_.interrupted(); ++at_) {
+      const Stopwatch stopwatch;
+      HOIST_TRY(const double loss, session_.step(batch(order, at_), rate(at_)));
+      out_.seconds += stopwatch.seconds();
+      ++out_.steps;
+      sum += loss;
+      if (!std::isfinite(loss)) return loss;
+      show(at_, sum / static_cast<double>(at_ - first + 1));
+    }
+    return sum;
+  }
+
+  // Trains the copies of a segment, and goes on with their mean.
+  Result<double> evolve(const std::vector<int64_t>& order, int64_t first, int64_t end) {
+    const int64_t number = out_.progress.epochs * steps_ + first;
+    const Stopwatch stopwatch;
+    const double before = out_.seconds;
+    std::vector<int64_t> judged = order_of_epoch(sets_.validation.count(), options_.seed, number);
+    judged.resize(std::min(judged.size(), static_cast<size_t>((end - first) * options_.batch)));
+    const std::vector<HyperParameters> copies = perturbed(out_.progress.found, options_.seed, number);
+    HOIST_TRY(const std::vector<Tensor> start, session_.states());
+    std::vector<double> sums, losses;
+    std::vector<std::vector<Tensor>> states;
+    for (const HyperParameters& copy : copies) {
+      HOIST_TRY_VOID(session_.set_states(start));
+      HOIST_TRY_VOID(use(copy));
+      HOIST_TRY(const double sum, run_steps(order, first, end));
+      HOIST_TRY(std::vector<Tensor> after, session_.states());
+      double loss = sum;
+      if (std::isfinite(sum) && at_ == end) {
+        HOIST_TRY_VOID(session_.set_states(mean_of_states({start, after}, {1 - judged_share, judged_share})));
+        HOIST_TRY(const WeightValues weights, session_.weight_values());
+        HOIST_TRY(const Judgement found, session_.judge(sets_.validation, judged, weights));
+        loss = found.loss;
+      }
+      if (interruptible_.interrupted()) {
+        at_ = first;
+        return sum;
+      }
+      sums.push_back(sum);
+      losses.push_back(loss);
+      states.push_back(std::move(after));
+    }
+    HOIST_TRY(const std::vector<double> shares, shares_of(losses, out_.progress.spread));
+    out_.progress.found = mean_of(copies, shares);
+    HOIST_TRY_VOID(session_.set_states(mean_of_states(states, shares)));
+    at_ = end;
+    out_.seconds = before + stopwatch.seconds();
+    double sum = 0;
+    for (size_t k = 0; k < sums.size(); ++k) sum += shares[k] > 0 ? shares[k] * sums[k] : 0;
+    return sum;
+  }
+
+  static std::vector<Tensor> mean_of_states(const std::vector<std::vector<Tensor>>& states,
+                                            const std::vector<double>& shares) {
+    std::vector<Tensor> out = states[0];
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (!is_float(out[i].scalar())) continue;  // counters, which are equal
+      for (int64_t e = 0; e < out[i].size(); ++e) {
+        double mean = 0;
+        for (size_t k = 0; k < shares.size(); ++k) mean += shares[k] > 0 ? shares[k] * states[k][i].float_at(e) : 0;
+        out[i].set_float(e, mean);
+      }
+    }
+    return out;
+  }
+
+  // The ends of the parts of an epoch that copies train, or the epoch's end.
+  std::vector<int64_t> ends_of_segments() const {
+    const int64_t count = options_.automatic.empty() ? 1 : std::max<int64_t>(steps_ / segment_steps, 1);
+    std::vector<int64_t> out;
+    for (int64_t i = 1; i <= count; ++i) {
+      const int64_t end = i * steps_ / count;
+      out.push_back(i == count ? steps_ : end - end % options_.accumulated);
+    }
+    return out;
   }
 
   Result<Nothing> epoch() {
     TrainingProgress& progress = out_.progress;
     const std::vector<int64_t> order = order_of_epoch(sets_.data.count(), options_.seed, progress.epochs);
     double sum = 0;
-    Stopwatch whole;
-    int64_t done = 0;
-    for (; done < steps_ && !interruptible_.interrupted(); ++done) {
-      const Stopwatch stopwatch;
-      HOIST_TRY(const double loss, session_.step(batch(order, done), rate(done)));
-      out_.seconds += stopwatch.seconds();
-      if (!std::isfinite(loss)) return not_finite(order, done);
-      sum += loss;
-      show(done, sum / static_cast<double>(done + 1));
+    const Stopwatch whole;
+    at_ = 0;
+    for (const int64_t end : ends_of_segments()) {
+      const int64_t first = at_;
+      HOIST_TRY(const double part,
+                options_.automatic.empty() ? run_steps(order, first, end) : evolve(order, first, end));
+      if (!std::isfinite(part)) return not_finite(order, at_);
+      if (at_ < end) break;
+      sum += part;
     }
-    out_.steps += done;
+    const int64_t done = at_;
     if (done < steps_) {
       out_.ended = "interrupted";
       return Nothing{};
     }
+    HOIST_TRY_VOID(use(progress.found));
     const double last_rate = rate(steps_ - 1);
     ++progress.epochs;
     progress.steps += done;
@@ -88,7 +189,11 @@ class Trainer {
     nlohmann::ordered_json point = {{"epoch", progress.epochs}, {"loss", loss}, {"rate", last_rate}};
     std::string line = fmt::format("epoch {} of {}: {} loss {:.5g}", progress.epochs, options_.epochs, bar(loss), loss);
     if (sets_.validation.count() > 0) HOIST_TRY_VOID(validate(point, line));
+    if (!progress.found.empty()) point["found"] = progress.found;
     progress.curve.push_back(point);
+    for (const auto& [name, value] : progress.found) {
+      if (name != "lr") line += fmt::format(", {} {:.3g}", name, value);
+    }
     print_summary("{}, rate {:.3g}, {:.1f} s", line, last_rate, whole.seconds());
     if (checkpoint_ != nullptr) HOIST_TRY_VOID(checkpoint_->write(session_, progress));
     interruptible_.arm("the weights so far are kept");
@@ -155,6 +260,8 @@ class Trainer {
   Augmentation augmentation_;
   TemporaryFolder folder_;
   int64_t steps_;
+  int64_t at_ = 0;     // the step of the epoch
+  double factor_ = 1;  // of the learning rate, by --auto
   Trained out_;
   Interruptible interruptible_;
   Progress progress_;

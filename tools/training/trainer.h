@@ -11,7 +11,7 @@ namespace hoist {
 struct Trained {
   WeightValues weights;  ///< the best ones, or without validation the last ones
   TrainingProgress progress;
-  double seconds = 0;  ///< of steps alone, in this process
+  double seconds = 0;  ///< of steps, and of what --auto needs, in this process
   int64_t steps = 0;   ///< in this process
   std::string ended;   ///< why before the last epoch; "" otherwise
 };

@@ -5,17 +5,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "backends/bundle/bundle.h"
 #include "frontend/replace_weights.h"
 #include "ir/base/cancellation.h"
 #include "ir/gradient/gradient.h"
+#include "ir/gradient/losses.h"
 #include "ir/gradient/training/initial_weights.h"
 #include "ir/gradient/training/training_mode.h"
 #include "ir/gradient/training/training_step.h"
+#include "ir/gradient/training/trunk.h"
 #include "lowering/pipeline/passes.h"
+#include "tools/base/files.h"
+#include "tools/data/data.h"
 #include "tools/driver/opened_bundle.h"
+#include "tools/training/evolution.h"
 
 namespace hoist {
 namespace {
@@ -56,10 +62,19 @@ Result<Nothing> find_weights(const Program& program, const fs::path& model, cons
   return Nothing{};
 }
 
+bool is_term(const TrainingOptions& options) { return options.loss.ends_with(".lift"); }
+
+// A file holds a term.
+Result<std::string> loss_of(const TrainingOptions& options) {
+  if (!is_term(options)) return options.loss;
+  HOIST_TRY(const std::string term, read_file(options.loss, size_t{1} << 20));
+  return term_loss + term;
+}
+
 Result<TrainingRequest> request_for(const Program& program, const fs::path& model, const TrainingOptions& options) {
   TrainingRequest out;
   HOIST_TRY(out.value, judged_value(program, options.value));
-  out.loss = options.loss;
+  HOIST_TRY(out.loss, loss_of(options));
   if (options.distill) {
     const size_t colon = options.loss.find(':');
     out.loss = fmt::format("distillation:{},{}", colon == std::string::npos ? "1" : options.loss.substr(colon + 1),
@@ -68,6 +83,12 @@ Result<TrainingRequest> request_for(const Program& program, const fs::path& mode
   HOIST_TRY(out.optimiser, with_kind(ErrorKind::usage, optimiser_named(options.optimiser)));
   if (options.decay > 0) out.optimiser.parameters["decay"] = options.decay;
   out.clip = options.clip;
+  out.smoothing = options.smoothing;
+  for (const HyperParameterRow& row : hyper_parameter_rows()) {
+    const bool is_open =
+        std::find(options.automatic.begin(), options.automatic.end(), row.name) != options.automatic.end();
+    if (is_open && !row.input.empty()) out.open.emplace(row.input);
+  }
   out.accumulated = options.accumulated;
   out.seed = options.seed;
   out.gradients = find_gradient_format(options.gradients);
@@ -90,6 +111,13 @@ Result<ModelOnDevice> compiled(Program program, const ModelOptions& options, con
   const std::string what = check->mismatch ? check->mismatch->comparison.message : check->launch_mismatch->message;
   return Diagnostic{"self-check", "a kernel of the training step differs from the interpreter: " + what,
                     "send it to the project: this is a bug of hoist or of the driver", ErrorKind::difference};
+}
+
+Result<Nothing> check_samples(const Program& head, const TrainingOptions& training) {
+  const ValueInfo value = input_infos(head).front();
+  if (!value.shape.empty() && value.shape[0] == training.batch) return Nothing{};
+  return Diagnostic{"--trunk " + training.trunk, "has no axis of samples in front: " + extents_text(value.shape),
+                    "name another value"};
 }
 
 int64_t axis_of_classes(const std::string& loss, size_t rank) {
@@ -170,10 +198,27 @@ Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int6
 Result<TrainingSession> TrainingSession::open(const fs::path& model, const ModelOptions& options,
                                               const TrainingOptions& training, const RunOptions& run, bool is_checked) {
   HOIST_TRY(Program program, read_for_batch(model, options, training.batch));
+  const std::vector<ValueInfo> model_inputs = input_infos(program);
+  std::optional<ModelOnDevice> trunk;
+  std::vector<std::string> of_head;
+  if (!training.trunk.empty()) {
+    HOIST_TRY(const std::string judged, judged_value(program, training.value));
+    HOIST_TRY(TrunkAndHead parts, split_model(program, training.trunk, judged));
+    of_head = weights_of(parts.head, judged);
+    if (training.freeze_trunk) {
+      HOIST_TRY_VOID(check_samples(parts.head, training));
+      HOIST_TRY(ModelOnDevice made, compiled(std::move(parts.trunk), options, run, nullptr));
+      trunk.emplace(std::move(made));
+      program = std::move(parts.head);
+    }
+  }
   HOIST_TRY(const TrainingRequest request, request_for(program, model, training));
   const Program own = program;
   if (!training.initialise.empty()) HOIST_TRY_VOID(initialise_weights(program, request, training.initialise));
-  HOIST_TRY(TrainingSession out, of(std::move(program), request, options, run, {is_checked, true, training.step}));
+  HOIST_TRY(TrainingSession out,
+            of(std::move(program), request, options, run, {is_checked, true, training.step, std::move(of_head)}));
+  if (trunk) out.trunk_.emplace(std::move(*trunk));
+  out.data_shape_.inputs = model_inputs;
   if (training.distill) {
     HOIST_TRY(BundleRunner teacher, BundleRunner::open(out.judge_->folder.path() / "bundle", run));
     for (const std::string& name : out.weights_) HOIST_TRY_VOID(teacher.set_input(name, own.constants.at(name)));
@@ -205,19 +250,34 @@ Result<TrainingSession> TrainingSession::of(Program program, const TrainingReque
     HOIST_TRY(ModelOnDevice judge, compiled(std::move(judged), quiet, run, nullptr));
     out.judge_.emplace(std::move(judge));
   }
-  if (!request.loss.starts_with("mse")) {
+  for (size_t i = 0; i < out.step_.runner.states().size(); ++i) {
+    const auto owner = step.owners.find(out.step_.runner.states()[i].name);
+    const std::vector<std::string>& of_head = parts.head_weights;
+    if (owner != step.owners.end() && std::find(of_head.begin(), of_head.end(), owner->second) != of_head.end())
+      out.head_states_.push_back(i);
+  }
+  out.is_squares_ = request.loss.starts_with("mse");
+  if (!out.is_squares_ && !request.loss.starts_with(term_loss)) {
     out.class_axis_ = axis_of_classes(request.loss, value.size());
     shape.classes = is_integer(shape.target.scalar) ? value[static_cast<size_t>(out.class_axis_)] : 0;
   } else {
     out.class_axis_ = -1;
   }
   out.is_labelled_ = is_integer(shape.target.scalar);
+  out.data_shape_ = shape;
   out.shape_ = std::move(shape);
   out.weights_ = step.weights;
   out.input_names_ = step.inputs;
   out.target_ = step.target;
   out.rate_ = step.rate;
+  out.open_ = step.open;
   out.check_ = check;
+  if (!step.factors.empty()) {
+    const std::map<std::string, double>& parameters = request.optimiser.parameters;
+    out.roots_ = KroneckerRoots(step.factors, parameters.at("ridge"),
+                                static_cast<int64_t>(parameters.at("every")) * request.accumulated);
+    HOIST_TRY_VOID(out.roots_.refresh(out.step_.runner));
+  }
   return out;
 }
 
@@ -248,7 +308,95 @@ Result<double> TrainingSession::step(std::vector<Tensor> batch, double rate) {
   HOIST_TRY_VOID(set_inputs(std::move(batch), rate));
   HOIST_TRY_VOID(of_run(step_.runner, step_.runner.run()));
   HOIST_TRY(const Tensor loss, step_.runner.output(0));
+  HOIST_TRY_VOID(roots_.after_run(step_.runner));
   return loss.float_at(0);
+}
+
+Result<Nothing> TrainingSession::set_parameter(const std::string& name, double value) {
+  for (const HyperParameterRow& row : hyper_parameter_rows()) {
+    const auto open = open_.find(std::string(row.input));
+    if (row.name != name || open == open_.end()) continue;
+    Tensor number(Scalar::f32, {});
+    number.set_float(0, value);
+    return step_.runner.set_input(open->second, number);
+  }
+  return Nothing{};
+}
+
+Result<Nothing> TrainingSession::set_weights(const WeightValues& weights) {
+  const std::vector<ArrayInfo>& states = step_.runner.states();
+  for (size_t i = 0; i < states.size(); ++i) {
+    const auto given = weights.find(states[i].name);
+    if (given != weights.end()) HOIST_TRY_VOID(step_.runner.set_state(i, given->second));
+  }
+  return Nothing{};
+}
+
+Result<double> TrainingSession::gradient_norm() {
+  HOIST_TRY(const Tensor norm, step_.runner.output(1));
+  return norm.float_at(0);
+}
+
+Result<std::vector<Tensor>> TrainingSession::states() {
+  std::vector<Tensor> out;
+  for (size_t i = 0; i < step_.runner.states().size(); ++i) {
+    HOIST_TRY(Tensor value, step_.runner.state(i));
+    out.push_back(std::move(value));
+  }
+  return out;
+}
+
+Result<Nothing> TrainingSession::set_states(const std::vector<Tensor>& states) {
+  for (size_t i = 0; i < states.size(); ++i) HOIST_TRY_VOID(step_.runner.set_state(i, states[i]));
+  return roots_.refresh(step_.runner);
+}
+
+Result<std::vector<Tensor>> TrainingSession::head_states() {
+  std::vector<Tensor> out;
+  for (const size_t i : head_states_) {
+    HOIST_TRY(Tensor value, step_.runner.state(i));
+    out.push_back(std::move(value));
+  }
+  return out;
+}
+
+Result<Nothing> TrainingSession::set_head_states(const std::vector<Tensor>& states) {
+  for (size_t i = 0; i < states.size(); ++i) HOIST_TRY_VOID(step_.runner.set_state(head_states_[i], states[i]));
+  return Nothing{};
+}
+
+Result<TrainingData> TrainingSession::through_trunk(TrainingData data) {
+  if (!trunk_) return data;
+  BundleRunner& runner = trunk_->runner;
+  const int64_t most = data_shape_.inputs[0].shape[0];
+  for (int64_t first = 0; first < data.count(); first += most) {
+    std::vector<int64_t> samples;
+    for (int64_t i = first; i < std::min(first + most, data.count()); ++i) samples.push_back(i);
+    const std::vector<Tensor> batch = batch_of(data, samples, data_shape_);
+    for (size_t k = 0; k < data_shape_.inputs.size(); ++k)
+      HOIST_TRY_VOID(runner.set_input(data_shape_.inputs[k].name, batch[k]));
+    HOIST_TRY_VOID(of_run(runner, runner.run()));
+    HOIST_TRY(const Tensor value, runner.output(0));
+    std::vector<int64_t> one = value.shape();
+    one[0] = 1;
+    const size_t bytes = value.bytes().size() / static_cast<size_t>(most);
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const std::span<const std::byte> part = value.bytes().subspan(i * bytes, bytes);
+      data.inputs[static_cast<size_t>(samples[i])] = {
+          Tensor(value.scalar(), one, std::vector<std::byte>(part.begin(), part.end()))};
+    }
+  }
+  return data;
+}
+
+Result<Nothing> TrainingSession::save_states(const fs::path& file) {
+  HOIST_TRY_VOID(step_.runner.save_states(file));
+  return roots_.refresh(step_.runner);
+}
+
+Result<Nothing> TrainingSession::load_states(const fs::path& file) {
+  HOIST_TRY_VOID(step_.runner.load_states(file));
+  return roots_.refresh(step_.runner);
 }
 
 Result<std::vector<std::string>> TrainingSession::layers_not_finite(std::vector<Tensor> batch, double rate) {
@@ -269,15 +417,22 @@ Result<std::vector<std::string>> TrainingSession::layers_not_finite(std::vector<
 }
 
 Result<Judgement> TrainingSession::judge(const TrainingData& data, const WeightValues& weights) {
+  std::vector<int64_t> all(static_cast<size_t>(data.count()));
+  std::iota(all.begin(), all.end(), int64_t{0});
+  return judge(data, all, weights);
+}
+
+Result<Judgement> TrainingSession::judge(const TrainingData& data, const std::vector<int64_t>& samples,
+                                         const WeightValues& weights) {
   BundleRunner& runner = judge_->runner;
   for (const auto& [name, value] : weights) HOIST_TRY_VOID(runner.set_input(name, value));
   Counts counts;
   double sum = 0, of = 0;
-  for (int64_t first = 0; first < data.count(); first += shape_.inputs[0].shape[0]) {
-    const int64_t samples = std::min(data.count() - first, shape_.inputs[0].shape[0]);
-    std::vector<int64_t> numbers;
-    for (int64_t i = 0; i < samples; ++i) numbers.push_back(first + i);
-    std::vector<Tensor> batch = batch_of(data, numbers, shape_);
+  const int64_t most = shape_.inputs[0].shape[0];
+  for (int64_t first = 0; first < std::ssize(samples); first += most) {
+    const int64_t count = std::min(std::ssize(samples) - first, most);
+    const auto begin = samples.begin() + first;
+    std::vector<Tensor> batch = batch_of(data, {begin, begin + count}, shape_);
     if (teacher_) {
       HOIST_TRY(Tensor target, taught(batch));
       batch.push_back(std::move(target));
@@ -287,11 +442,11 @@ Result<Judgement> TrainingSession::judge(const TrainingData& data, const WeightV
     HOIST_TRY_VOID(of_run(runner, runner.run()));
     HOIST_TRY(const Tensor loss, runner.output(0));
     HOIST_TRY(const Tensor value, runner.output(1));
-    double share = static_cast<double>(samples), one = loss.float_at(0);
-    if (class_axis_ < 0) {
-      one = mean_of_squares(value, batch.back(), samples);
-    } else {
-      const Counts found = count_right(value, batch.back(), is_labelled_, class_axis_, samples);
+    double share = static_cast<double>(count), one = loss.float_at(0);
+    if (is_squares_) {
+      one = mean_of_squares(value, batch.back(), count);
+    } else if (class_axis_ >= 0) {
+      const Counts found = count_right(value, batch.back(), is_labelled_, class_axis_, count);
       counts.right += found.right, counts.all += found.all;
       if (is_labelled_) share = static_cast<double>(found.all);
     }

@@ -13,6 +13,7 @@
 #include "tools/data/training_data.h"
 #include "tools/driver/self_check.h"
 #include "tools/study/device_models.h"
+#include "tools/training/inverse_roots.h"
 #include "tools/training/training_options.h"
 
 namespace hoist {
@@ -30,9 +31,10 @@ Result<Program> read_for_batch(const std::filesystem::path& model, ModelOptions 
 
 /// Parts of a session besides the step.
 struct SessionParts {
-  bool is_checked = false;  ///< the kernels are compared with the interpreter
-  bool has_judge = true;    ///< the model that judges weights
-  std::string step;         ///< the folder for the bundle of the step; "": none
+  bool is_checked = false;                     ///< the kernels are compared with the interpreter
+  bool has_judge = true;                       ///< the model that judges weights
+  std::string step;                            ///< the folder for the bundle of the step; "": none
+  std::vector<std::string> head_weights = {};  ///< the weights after the trunk, whose states a head keeps
 };
 
 class TrainingSession {
@@ -46,6 +48,10 @@ class TrainingSession {
                                     const RunOptions& run, const SessionParts& parts);
 
   const BatchShape& shape() const { return shape_; }
+  /// The same for data before the trunk.
+  const BatchShape& data_shape() const { return trunk_ ? data_shape_ : shape_; }
+  /// The value of a frozen trunk for all samples in the place of the inputs; the data themselves without one.
+  Result<TrainingData> through_trunk(TrainingData data);
   const std::vector<std::string>& weights() const { return weights_; }
   const SelfCheck& check() const { return check_; }
   std::string device() const { return step_.runner.device_name(); }
@@ -55,10 +61,25 @@ class TrainingSession {
   /// The layers whose results in this run would not be finite, in order; states do not change.
   Result<std::vector<std::string>> layers_not_finite(std::vector<Tensor> batch, double rate);
   Result<Judgement> judge(const TrainingData& data, const WeightValues& weights);
+  /// On these samples alone.
+  Result<Judgement> judge(const TrainingData& data, const std::vector<int64_t>& samples, const WeightValues& weights);
+
+  /// Gives a hyper-parameter of --auto its value for the next runs; the learning rate is given to each step.
+  Result<Nothing> set_parameter(const std::string& name, double value);
 
   Result<WeightValues> weight_values();
-  Result<Nothing> save_states(const std::filesystem::path& file) { return step_.runner.save_states(file); }
-  Result<Nothing> load_states(const std::filesystem::path& file) { return step_.runner.load_states(file); }
+  Result<Nothing> set_weights(const WeightValues& weights);
+  /// The norm in the last run; only with a limit of the norm.
+  Result<double> gradient_norm();
+  /// All states, in the order of the step.
+  Result<std::vector<Tensor>> states();
+  Result<Nothing> set_states(const std::vector<Tensor>& states);
+  /// The states of the weights after the trunk.
+  Result<std::vector<Tensor>> head_states();
+  Result<Nothing> set_head_states(const std::vector<Tensor>& states);
+  /// Both also refresh roots, which are not in the file, so that a training goes on to the same bits.
+  Result<Nothing> save_states(const std::filesystem::path& file);
+  Result<Nothing> load_states(const std::filesystem::path& file);
 
  private:
   explicit TrainingSession(ModelOnDevice step) : step_(std::move(step)) {}
@@ -66,13 +87,17 @@ class TrainingSession {
   Result<Tensor> taught(const std::vector<Tensor>& batch);
 
   ModelOnDevice step_;
-  std::optional<ModelOnDevice> judge_;
+  std::optional<ModelOnDevice> judge_, trunk_;
+  BatchShape data_shape_;
+  std::vector<size_t> head_states_;
+  KroneckerRoots roots_;
   std::optional<BundleRunner> teacher_;  // the judge's bundle with the model's own weights
   BatchShape shape_;
   std::vector<std::string> weights_, input_names_;
   std::string target_, rate_;
+  std::map<std::string, std::string> open_;  // the inputs of open hyper-parameters
   int64_t class_axis_ = 1;
-  bool is_labelled_ = true;
+  bool is_labelled_ = true, is_squares_ = false;
   SelfCheck check_;
 };
 

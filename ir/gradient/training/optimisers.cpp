@@ -24,12 +24,13 @@ constexpr char weight_name[] = "w";
 const RowWords& optimiser_words() {
   static const RowWords words = {"optimiser",
                                  "optimiser NAME",
-                                 {"says", "with", "once", "let", "next"},
-                                 {"once", "let", "next"},
+                                 {"says", "with", "once", "let", "next", "between", "length"},
+                                 {"once", "let", "next", "between", "length"},
                                  {},
                                  [](const RowEntry& entry) {
-                                   return entry.key.empty() ? std::string("expected says, with, once, let or next")
-                                                            : std::string();
+                                   return entry.key.empty()
+                                              ? std::string("expected says, with, once, let, next, between or length")
+                                              : std::string();
                                  }};
   return words;
 }
@@ -165,8 +166,14 @@ class Update {
         values["t"] = terms_.time;
         HOIST_TRY(const Expr term, term_of(line, values, Scalar::f64));
         numbers_[line.name] = terms_.define_once(line.name, cast(scalar_, term));
+      } else if (line.key == "between") {
+        HOIST_TRY(const Expr array, array_of(line));
+        arrays_[line.name] = terms_.precondition(line.name, array);
+      } else if (line.key == "length") {
+        HOIST_TRY(const Expr array, array_of(line));
+        numbers_[line.name] = terms_.length(line.name, array);
       } else {
-        HOIST_TRY(const Expr next, next_value(line));
+        HOIST_TRY(const Expr next, array_of(line));
         arrays_["new_" + line.name] = terms_.define(line.name, next);
       }
     }
@@ -176,13 +183,18 @@ class Update {
  private:
   std::map<std::string, Expr> parameters(Scalar scalar) const {
     std::map<std::string, Expr> out;
-    for (const auto& [name, value] : optimiser_.parameters)
-      out[name] = literal(scalar, name == "decay" && !terms_.decays ? 0 : value);
+    for (const auto& [name, value] : optimiser_.parameters) {
+      const auto given = terms_.parameters.find(name);
+      if (name == "decay" && !terms_.decays)
+        out[name] = literal(scalar, 0);
+      else
+        out[name] = given == terms_.parameters.end() ? literal(scalar, value) : cast(scalar, given->second);
+    }
     return out;
   }
 
   // The line's term over single elements with internal names, then over the arrays that it mentions.
-  Result<Expr> next_value(const OptimiserRow::Line& line) {
+  Result<Expr> array_of(const OptimiserRow::Line& line) {
     std::map<std::string, Expr> values = parameters(scalar_);
     values.insert(numbers_.begin(), numbers_.end());
     const auto element = [](const std::string& name) { return "\1" + name; };
@@ -275,7 +287,9 @@ Result<Nothing> check_own_optimisers() {
       UpdateTerms terms{parameter("w", type), parameter("g", type), parameter("rate", scalar_type(Scalar::f32)),
                         parameter("t", scalar_type(Scalar::f64))};
       for (const std::string& state : row.states()) terms.states[state] = parameter(state, type);
-      terms.define = terms.define_once = [](const std::string& name, Expr e) { return parameter(name, e->type); };
+      terms.define = terms.define_once =
+          terms.precondition = [](const std::string& name, Expr e) { return parameter(name, e->type); };
+      terms.length = [scalar](const std::string& name, Expr) { return parameter(name, scalar_type(scalar)); };
       const auto done = Update(with_defaults(row), terms).run();
       if (!done.ok()) faults.push_back({"optimiser " + row.name, done.errors()[0].text()});
     }

@@ -16,7 +16,7 @@ namespace hoist {
 
 struct OptimiserRow {
   struct Line {
-    std::string key;   ///< once, let or next
+    std::string key;   ///< once, let, next, between or length
     std::string name;  ///< of `next`: a state, or w
     std::string text;  ///< a term
   };
@@ -45,10 +45,13 @@ Result<Optimiser> optimiser_named(const std::string& text);
 struct UpdateTerms {
   Expr weight, gradient, rate, time;  ///< two arrays of one type, and numbers of f32 and f64
   std::map<std::string, Expr> states = {};
+  std::map<std::string, Expr> parameters = {};  ///< hyper-parameters that are numbers of the program
   bool decays = true;
   /// Makes a value of the program and returns it: for a term of the whole step, by its name and scalar type, or for the
   /// next value of a state or weight ("w").
   std::function<Expr(const std::string&name, Expr term)> define = {}, define_once = {};
+  /// For `between`: the preconditioned array. For `length`: the norm of the array, a scalar.
+  std::function<Expr(const std::string&name, Expr array)> precondition = {}, length = {};
 };
 /// Defines the next values in the order of the row's lines.
 void define_update(const Optimiser& optimiser, const UpdateTerms& terms);

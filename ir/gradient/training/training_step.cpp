@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "ir/gradient/gradient.h"
@@ -39,9 +40,12 @@ class StepBuilder {
       return !initial_.emplace(a.value, program_.constants.at(a.value)).second;  // shared by two layers
     });
     names_ = ValueNames(program_);
-    const size_t before = program_.inputs.size();
-    HOIST_TRY(loss_, add_loss(program_, request_.value, request_.loss));
-    out_.target = program_.inputs.at(before).first;
+    add_open_inputs();
+    const size_t target = program_.inputs.size();
+    const bool is_smoothed = request_.smoothing > 0 || request_.open.contains("smoothing");
+    HOIST_TRY(loss_, add_loss(program_, request_.value, request_.loss,
+                              is_smoothed ? hyper_parameter("smoothing", request_.smoothing) : nullptr));
+    out_.target = program_.inputs.at(target).first;
     add_inputs();
     HOIST_TRY(program_, gradient(program_, {loss_, false, request_.weights, request_.straight_through}));
     program_.steps.clear();
@@ -65,6 +69,11 @@ class StepBuilder {
     if (request_.weights.empty())
       return Diagnostic{request_.value, "depends on no weight that may change", "--freeze keeps fewer"};
     Diagnostics problems;
+    for (const auto& [name, value] : request_.optimiser.parameters) {
+      if ((name == "block" || name == "every") && !(value >= 1 && value <= 65536 && value == std::floor(value)))
+        problems.push_back({"--optimiser " + request_.optimiser.row->name,
+                            fmt::format("{} is {}, and has to be an integer from 1 to 65536", name, value), ""});
+    }
     for (const std::string& name : request_.weights) {
       const Tensor* weight = find_constant(program_, name);
       if (weight == nullptr)
@@ -75,6 +84,20 @@ class StepBuilder {
     }
     if (!problems.empty()) return problems;
     return Nothing{};
+  }
+
+  void add_open_inputs() {
+    for (const std::string& name : request_.open) {
+      out_.open[name] = names_.make(name);
+      program_.inputs.emplace_back(out_.open[name], scalar_type(Scalar::f32));
+      program_.domains[out_.open[name]] = {0, 0.5};
+    }
+  }
+
+  // An input, if it is open.
+  Expr hyper_parameter(const std::string& name, double otherwise) const {
+    const auto open = out_.open.find(name);
+    return open == out_.open.end() ? number(otherwise) : parameter(open->second, scalar_type(Scalar::f32));
   }
 
   // The weights become inputs, so that the backward pass reads them as such. Averages stay constants until the end.
@@ -101,7 +124,8 @@ class StepBuilder {
   }
 
   // A state with its next value; without a tensor it begins with zeros.
-  void add_state(const std::string& name, Expr next, const Tensor* initial = nullptr) {
+  void add_state(const std::string& name, Expr next, const Tensor* initial = nullptr, const std::string& owner = "") {
+    if (!owner.empty()) out_.owners[name] = owner;
     StateValue state{name, next->name, ""};
     if (initial != nullptr) {
       state.initial = names_.make(name + ".initial");
@@ -161,7 +185,7 @@ class StepBuilder {
                                              return call(Function::add, {select(is_first_, zero, sum), e});
                                            },
                                            parameter(sums, g->type), g));
-        add_state(sums, next);
+        add_state(sums, next, nullptr, name);
         g = each([&](Expr e) { return times(e, 1.0 / static_cast<double>(request_.accumulated)); }, next);
       }
       terms_.push_back(g);
@@ -170,27 +194,28 @@ class StepBuilder {
 
   static Expr times(Expr e, double by) { return call(Function::multiply, {e, literal(e->type->scalar, by)}); }
 
+  static Expr sum_of_squares(Scalar scalar, Expr array) {
+    Expr flat = array->type->is_array() ? array : repeat(1, array);
+    while (flat->type->element->is_array()) flat = join(flat);
+    const auto square = [&](Expr e) {
+      const Expr v = cast(scalar, e);
+      return call(Function::multiply, {v, v});
+    };
+    return reduce(Function::add, number(0, scalar), map(square, flat));
+  }
+
   void clip() {
-    if (request_.clip <= 0) return;
+    if (request_.clip <= 0 && !request_.open.contains("clip")) return;
     Expr total = nullptr;
     for (size_t i = 0; i < terms_.size(); ++i) {
-      Expr flat = terms_[i];
-      while (flat->type->is_array() && flat->type->element->is_array()) flat = join(flat);
-      if (!flat->type->is_array()) flat = repeat(1, flat);
-      const Expr squares = reduce(Function::add, number(0),
-                                  map(
-                                      [](Expr e) {
-                                        const Expr v = cast(Scalar::f32, e);
-                                        return call(Function::multiply, {v, v});
-                                      },
-                                      flat));
-      const Expr part = define(request_.weights[i] + ".squares", squares);
+      const Expr part = define(request_.weights[i] + ".squares", sum_of_squares(Scalar::f32, terms_[i]));
       total = total == nullptr ? part : call(Function::add, {total, part});
     }
     const Expr norm = define("gradient.norm", call(Function::sqrt, {total}));
     program_.outputs.push_back(norm->name);
-    const Expr factor = define(
-        "gradient.factor", call(Function::minimum, {number(1), call(Function::divide, {number(request_.clip), norm})}));
+    const Expr most = hyper_parameter("clip", request_.clip);
+    const Expr factor =
+        define("gradient.factor", call(Function::minimum, {number(1), call(Function::divide, {most, norm})}));
     for (Expr& g : terms_) {
       g = each([&](Expr e) { return call(Function::multiply, {e, cast(e->type->scalar, factor)}); }, g);
     }
@@ -212,6 +237,7 @@ class StepBuilder {
       terms.rate = parameter(out_.rate, scalar_type(Scalar::f32));
       terms.time = time_;
       terms.decays = sizes_of(terms.weight->type).size() > 1;
+      if (request_.open.contains("decay")) terms.parameters["decay"] = hyper_parameter("decay", 0);
       std::map<std::string, std::string> states;
       for (const std::string& state : request_.optimiser.row->states()) {
         states[state] = names_.make(name + "." + state);
@@ -226,12 +252,47 @@ class StepBuilder {
         const bool is_weight = wanted == "w";
         const Expr old = is_weight ? terms.weight : terms.states.at(wanted);
         const Expr next = define(name + (is_weight ? ".next" : ".next_" + wanted), when_last(old, term));
-        add_state(is_weight ? name : states.at(wanted), next, is_weight ? &initial_.at(name) : nullptr);
+        add_state(is_weight ? name : states.at(wanted), next, is_weight ? &initial_.at(name) : nullptr, name);
         return next;
+      };
+      terms.precondition = [&](const std::string& wanted, Expr array) { return precondition(name, wanted, array); };
+      terms.length = [&](const std::string& wanted, Expr array) {
+        const Expr squares = sum_of_squares(leaf_of(array->type)->scalar, array);
+        return define(name + "." + wanted, call(Function::sqrt, {squares}));
       };
       define_update(request_.optimiser, terms);
       out_.weights.push_back(name);
     }
+  }
+
+  // The gradient of a weight between the inverse roots of its statistics, which become states.
+  Expr precondition(const std::string& weight, const std::string& wanted, Expr gradient) {
+    const auto& parameters = request_.optimiser.parameters;
+    const KroneckerBlocks blocks(shape_of(gradient->type), static_cast<int64_t>(parameters.at("block")));
+    const DefineValue of_weight = [&](const std::string& part, Expr term) { return define(weight + "." + part, term); };
+    const Expr g = of_weight("blocks", blocks.in_blocks(gradient));
+    const Scalar scalar = leaf_of(g->type)->scalar;
+    std::vector<Expr> roots;
+    for (size_t i = 0; i < blocks.dimensions(); ++i) {
+      const Type type = type_of(Tensor(scalar, blocks.factor_shape(i)));
+      KroneckerFactor factor{names_.make(fmt::format("{}.statistics{}", weight, i)),
+                             names_.make(fmt::format("{}.root{}", weight, i)),
+                             static_cast<int64_t>(blocks.dimensions())};
+      const Expr old = parameter(factor.statistics, type);
+      const Expr next = each_pair(
+          [&](Expr a, Expr b) {
+            return call(Function::add, {times(a, parameters.at("memory")), b});
+          },
+          old, kronecker_products(i, g, of_weight));
+      add_state(factor.statistics, define(factor.statistics + ".next", when_last(old, next)), nullptr, weight);
+      const auto rate = std::find_if(program_.inputs.begin(), program_.inputs.end(),
+                                     [&](const auto& input) { return input.first == out_.rate; });
+      program_.inputs.insert(rate + 1 + std::ssize(out_.factors), {factor.root, type});  // states are the last inputs
+      program_.domains[factor.root] = {-1, 1};
+      roots.push_back(parameter(factor.root, type));
+      out_.factors.push_back(std::move(factor));
+    }
+    return of_weight(wanted, blocks.from_blocks(between_roots(g, roots, of_weight)));
   }
 
   void follow_statistics() {
@@ -246,7 +307,7 @@ class StepBuilder {
                      },
                      parameter(average.value, type), parameter(average.statistic, type)));
       program_.constants.erase(average.value);
-      add_state(average.value, next, &initial);
+      add_state(average.value, next, &initial, average.value);
       out_.weights.push_back(average.value);
     }
   }

@@ -5,11 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "ir/gradient/gradient.h"
 #include "ir/gradient/training/gradient_formats.h"
+#include "ir/gradient/training/kronecker.h"
 #include "ir/gradient/training/optimisers.h"
 #include "ir/program/program.h"
 
@@ -22,6 +25,8 @@ struct TrainingRequest {
   std::vector<std::string> weights;   ///< constants of f32 or f64 that change
   std::vector<std::string> averages;  ///< constants that may follow the statistics of batches
   double clip = 0;                    ///< the largest norm of all gradients together; 0: none
+  double smoothing = 0;               ///< as in add_loss
+  std::set<std::string> open;         ///< of decay, clip and smoothing: inputs instead of numbers of the program
   int64_t accumulated = 1;            ///< runs whose mean gradient makes one step
   uint64_t seed = 1;
   GradientTerms straight_through = {};        ///< of rounded values (gradient.h)
@@ -34,6 +39,9 @@ struct TrainingStep {
   std::vector<std::string> inputs;   ///< the model's, which hold data
   std::string target;                ///< the input that the loss adds
   std::string rate;                  ///< the input of the learning rate, one f32
+  std::map<std::string, std::string> open;    ///< the inputs of open hyper-parameters, one f32 each
+  std::map<std::string, std::string> owners;  ///< the weight of each state of the optimiser, and of itself
+  std::vector<KroneckerFactor> factors;       ///< their roots are inputs too
 };
 
 /// The program of a step. Errors: errors of add_loss and gradient, weights of other types, no weights.

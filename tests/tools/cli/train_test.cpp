@@ -1,4 +1,5 @@
 // Tests hoist train with the command line: accuracy, the written file, checkpoints to the same bits, and errors.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <filesystem>
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "frontend/replace_weights.h"
+#include "ir/base/seeded.h"
 #include "tests/tools/data/npz_file.h"
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
@@ -117,6 +119,174 @@ TEST_F(TrainCommand, ResumesToTheSameBits) {
   EXPECT_EQ(ran.code, 3);
   EXPECT_THAT(ran.err, HasSubstr("is damaged"));
   EXPECT_THAT(train({"--checkpoint", in("none"), "--resume"}).err, HasSubstr("holds no checkpoint"));
+}
+
+TEST_F(TrainCommand, PreconditionsGradients) {
+  const nlohmann::json found = answer({"--initialise", "he", "--optimiser", "shampoo", "--learning-rate", "0.01",
+                                       "--epochs", "10", "--validation", "0.2"});
+  EXPECT_GT(found["best"]["right"], 0.9);
+  // Roots are not in a checkpoint, and a break changes nothing: 12 steps of an epoch are no multiple of 10.
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--initialise", "he", "--validation", "0.2", "--optimiser", "shampoo:block=24,every=5",
+                             "--learning-rate", "0.01"});
+    return train(more).code;
+  };
+  ASSERT_EQ(with({"--epochs", "4", "-o", in("a.onnx")}), 0);
+  ASSERT_EQ(with({"--epochs", "2", "--checkpoint", in("c"), "-o", in("b.onnx")}), 0);
+  ASSERT_EQ(with({"--epochs", "4", "--checkpoint", in("c"), "--resume", "-o", in("b.onnx")}), 0);
+  EXPECT_EQ(*read_file(in("a.onnx")), *read_file(in("b.onnx")));
+  const Ran ran = train({"--optimiser", "shampoo:every=0.5"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("every is 0.5, and has to be an integer"));
+}
+
+// A learning rate that is far too small becomes a good one.
+TEST_F(TrainCommand, FindsHyperParameters) {
+  const std::vector<std::string> shared = {"--initialise", "he",      "--epochs", "12",           "--learning-rate",
+                                           "0.00002",      "--batch", "8",        "--validation", "0.2"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), shared.begin(), shared.end());
+    return answer(more);
+  };
+  const nlohmann::json fixed = with({});
+  const nlohmann::json found = with({"--auto", "lr,weight-decay,clip,label-smoothing"});
+  const nlohmann::json last = found["epochs"].back()["found"];
+  EXPECT_EQ(last.size(), 4);
+  EXPECT_GT(last["lr"], 0.0001);
+  EXPECT_LT(found["best"]["loss"], 0.8 * fixed["best"]["loss"].get<double>());
+  // The same bits, also after a break.
+  const std::vector<std::string> two = {"--auto", "lr,clip", "--validation", "0.2"};
+  const auto again = [&](std::vector<std::string> more) {
+    more.insert(more.end(), two.begin(), two.end());
+    return train(more).code;
+  };
+  ASSERT_EQ(again({"--epochs", "4", "--weight-decay", "0.001", "-o", in("a.onnx")}), 0);
+  ASSERT_EQ(again({"--epochs", "4", "-o", in("a.onnx")}), 0);
+  ASSERT_EQ(again({"--epochs", "2", "--checkpoint", in("c"), "-o", in("b.onnx")}), 0);
+  ASSERT_EQ(again({"--epochs", "4", "--checkpoint", in("c"), "--resume", "-o", in("b.onnx")}), 0);
+  EXPECT_EQ(*read_file(in("a.onnx")), *read_file(in("b.onnx")));
+}
+
+TEST_F(TrainCommand, MinimisesATerm) {
+  const Tensor images = seeded_tensor(Scalar::f32, {64, 1, 8, 8}, 1, 0, -1, 1);
+  const auto file =
+      data_file(folder_->path(), {{"image", images}, {"target", seeded_tensor(Scalar::f32, {64, 10}, 2, 0, -1, 1)}});
+  const auto with = [&](const std::string& loss) {
+    EXPECT_EQ(train({"--loss", loss, "--epochs", "3", "--initialise", "he", "--json", in("answer.json")}, model,
+                    file.string())
+                  .code,
+              0);
+    return *read_file(in("out.onnx"));
+  };
+  // The squares as a term have the gradients of mse.
+  std::ofstream(in("squares.lift"))
+      << "(zip(join output, join target)\n |> map (\\(p, q). (p - q) * (p - q)) |> reduce (+) 0) "
+         "/ 320\n";
+  EXPECT_EQ(with(in("squares.lift")), with("mse"));
+  std::ofstream(in("array.lift")) << "join output";
+  const Ran ran = train({"--loss", in("array.lift")}, model, file.string());
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("has a loss of type [320]f32, expected f32"));
+}
+
+TEST_F(TrainCommand, SmoothsLabels) {
+  const nlohmann::json plain = answer({"--epochs", "5"}),
+                       smoothed = answer({"--epochs", "5", "--label-smoothing", "0.2"});
+  EXPECT_GT(smoothed["epochs"].back()["loss"], plain["epochs"].back()["loss"]);
+  const Ran ran = train({"--loss", "mse", "--label-smoothing", "0.2"});
+  EXPECT_NE(ran.code, 0);
+  EXPECT_THAT(ran.err, HasSubstr("mse: has no labels that could be smoothed"));
+}
+
+TEST_F(TrainCommand, ChoosesTheBatch) {
+  const Ran ran = train({"--batch", "auto", "--epochs", "1", "--json", in("answer.json")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr(": the gradient's noise scale is "));
+  const auto found = nlohmann::json::parse(*read_file(in("answer.json")));
+  EXPECT_THAT(found["batch"].get<int64_t>(), testing::AnyOf(8, 32, 128));
+  EXPECT_EQ(train({"--batch", "0"}).code, 2);
+  EXPECT_THAT(train({"--batch", "many"}).err, HasSubstr("many is neither auto nor an integer from 1 to"));
+}
+
+// Two tasks on the same images: the trunk stays in one training, and moves in the other.
+TEST_F(TrainCommand, TrainsHeads) {
+  const std::string trunk = "relu2";
+  std::ofstream(in("heads")) << "# tasks\none " << data << "\ntwo " << data << "\n";
+  for (const bool is_frozen : {true, false}) {
+    std::vector<std::string> words = {"train",        model,    "--heads",        in("heads"), "--trunk", trunk,
+                                      "--epochs",     "3",      "--validation",   "0.2",       "--force", "-o",
+                                      in("out.onnx"), "--json", in("answer.json")};
+    if (is_frozen) words.push_back("--freeze-trunk");
+    const Ran ran = run_hoist(words);
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const auto found = nlohmann::json::parse(*read_file(in("answer.json")));
+    ASSERT_EQ(found["heads"].size(), 2);
+    EXPECT_GT(found["heads"][1]["best"]["right"], 0.9);
+    EXPECT_EQ(found["heads"][0]["weights"].size(), is_frozen ? 2 : 6);
+    // Equal tasks have equal heads if they do not share a moving trunk.
+    const auto one = read_file(in("out.one.onnx")), two = read_file(in("out.two.onnx"));
+    EXPECT_EQ(*one == *two, is_frozen);
+  }
+  // A head on a frozen trunk is the training in which the other weights are frozen.
+  ASSERT_EQ(train({"--epochs", "2", "--trunk", trunk, "--freeze-trunk", "-o", in("head.onnx")}).code, 0);
+  ASSERT_EQ(train({"--epochs", "2", "--freeze", "dense*", "-o", in("frozen.onnx")}).code, 0);
+  EXPECT_EQ(*read_file(in("head.onnx")), *read_file(in("frozen.onnx")));
+  const auto refused = [&](std::vector<std::string> more, const std::string& text) {
+    const Ran ran = train(std::move(more));
+    EXPECT_NE(ran.code, 0);
+    EXPECT_THAT(ran.err, HasSubstr(text));
+  };
+  refused({"--trunk", "nothing"}, "nothing: is no value of the model");
+  refused({"--trunk", "image"}, "image: is computed by no layer");
+  refused({"--freeze-trunk"}, "--trunk");
+  EXPECT_THAT(run_hoist({"train", model}).err, HasSubstr("--data: is missing (--data DATA, or --heads FILE)"));
+  std::ofstream(in("bad")) << "one\n";
+  EXPECT_THAT(run_hoist({"train", model, "--heads", in("bad"), "--trunk", trunk}).err,
+              HasSubstr("has the line one (write NAME DATA, or NAME DATA LABELS)"));
+}
+
+// Combination locks: a class is the signs of two of four sums of the inputs, and each task reads other sums. A trunk
+// that learned eight tasks knows all sums, so that a head needs few samples for another task.
+TEST_F(TrainCommand, AdaptsATrunkToFewSamples) {
+  const Tensor sums = seeded_tensor(Scalar::f32, {4, 64}, 1, 0, -1, 1);
+  const auto lock = [&](const std::string& name, int64_t count, uint64_t seed, int64_t a, int64_t b) {
+    const Tensor images = seeded_tensor(Scalar::f32, {count, 1, 8, 8}, seed, 0, -2, 2);
+    std::vector<int64_t> labels;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto is_positive = [&](int64_t sum) {
+        double value = 0;
+        for (int64_t k = 0; k < 64; ++k) value += sums.float_at(64 * sum + k) * images.float_at(64 * i + k);
+        return value > 0;
+      };
+      labels.push_back(2 * (is_positive(a) ? 1 : 0) + (is_positive(b) ? 1 : 0));
+    }
+    const std::string file = in(name + ".npz");
+    EXPECT_TRUE(
+        write_npz(file, {{"image", images}, {"labels", Tensor::of<int64_t>(Scalar::i64, {count}, labels)}}).ok());
+    return file;
+  };
+  std::ofstream heads(in("heads"));
+  for (int64_t task = 0; task < 8; ++task) {
+    const int64_t a = task % 4, b = (a + 1 + task / 4) % 4;
+    heads << "task" << task << " " << lock(fmt::format("task{}", task), 400, 10 + static_cast<uint64_t>(task), a, b)
+          << "\n";
+  }
+  heads.close();
+  const std::string few = lock("few", 40, 30, 0, 3), others = lock("others", 400, 31, 0, 3);
+  const Ran ran =
+      run_hoist({"train", model, "--initialise", "he", "--trunk", "relu2", "--heads", in("heads"), "--epochs", "30",
+                 "--batch", "20", "--optimiser", "adamw", "--validation", "0.2", "-o", in("lock.onnx")});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto right = [&](const std::string& from, std::vector<std::string> more) {
+    more.insert(more.end(), {"--initialise", "he", "--validation", others, "--batch", "10", "--epochs", "100",
+                             "--learning-rate", "0.01", "--json", in("answer.json")});
+    EXPECT_EQ(train(more, from, few).code, 0);
+    return nlohmann::json::parse(*read_file(in("answer.json")))["best"]["right"].get<double>();
+  };
+  const double adapted = right(in("lock.task0.onnx"), {"--trunk", "relu2", "--freeze-trunk"}),
+               scratch = right(model, {});
+  EXPECT_GT(adapted, 0.6);
+  EXPECT_GT(adapted, scratch + 0.2);
 }
 
 TEST_F(TrainCommand, KeepsFrozenWeights) {

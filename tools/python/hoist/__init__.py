@@ -28,6 +28,7 @@ from .errors import (BudgetError, DeviceError, Error, InputError, MismatchError,
 from .ir import STAGES, Derivation, Kernel, Layer, Layers, Program, Proof, Stage, Step, Summary, Value  # noqa: E402
 from .model import Check, Model, OperatorUse, load  # noqa: E402
 from .study import Point, Study  # noqa: E402
+from .training import Epoch, Judgement, Training  # noqa: E402
 
 __version__ = _core.version
 
@@ -52,7 +53,7 @@ def operators() -> list[dict[str, Any]]:
     return _listed("operators")
 
 
-__all__ = ["STAGES", "Answer", "BudgetError", "Bundle", "Check", "Derivation", "DeviceError", "Error", "Evaluation",
-           "Finding", "InputError", "Kernel", "Layer", "Layers", "MismatchError", "Model", "OperatorUse", "Point",
-           "Problem", "Program", "Proof", "Stage", "Step", "Study", "Summary", "UsageError", "Value", "command", "devices",
-           "load", "open", "operators", "rules", "runtime", "set_progress"]
+__all__ = ["STAGES", "Answer", "BudgetError", "Bundle", "Check", "Derivation", "DeviceError", "Epoch", "Error",
+           "Evaluation", "Finding", "InputError", "Judgement", "Kernel", "Layer", "Layers", "MismatchError", "Model",
+           "OperatorUse", "Point", "Problem", "Program", "Proof", "Stage", "Step", "Study", "Summary", "Training",
+           "UsageError", "Value", "command", "devices", "load", "open", "operators", "rules", "runtime", "set_progress"]

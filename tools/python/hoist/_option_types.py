@@ -201,6 +201,57 @@ class GradientOptions(TypedDict, total=False):
     pass_: Mapping[str, str]
 
 
+class TrainOptions(TypedDict, total=False):
+    """`hoist train --help` explains each."""
+
+    force: bool
+    labels: FileName
+    distill: bool
+    temperature: float
+    of: str
+    loss: str
+    optimiser: str
+    learning_rate: float
+    schedule: str
+    epochs: int
+    batch: int | str
+    accumulate: int
+    weight_decay: float
+    clip: float
+    label_smoothing: float
+    auto: str | Sequence[str]
+    gradients: str
+    freeze: str | Sequence[str]
+    trunk: str
+    freeze_trunk: bool
+    initialise: str
+    augment: str | Sequence[str]
+    validation: Data | float
+    patience: int
+    checkpoint: FileName
+    resume: bool
+    step: FileName
+    seed: int
+    dim: Mapping[str, int | Sequence[int]]
+    value: Mapping[str, Any]
+    bound: Mapping[str, int]
+    target: str | Sequence[str]
+    profile: FileName
+    device: str | int
+    threads: int
+    layout: str
+    resize: int | str
+    crop: int | str
+    colours: str
+    scale: str | float
+    mean: float | Sequence[float]
+    std: float | Sequence[float]
+    no_check: bool
+    strict: bool
+    memory: float
+    pass_: Mapping[str, str]
+
+
 #: Names of earlier versions, which the program still accepts.
 OLD_NAMES = frozenset({
     "constants",

@@ -54,7 +54,7 @@ class Words:
             return []
         if value is True:
             return [option]
-        if name in ("calibrate", "verify_data", "data") and isinstance(value, Mapping):
+        if name in ("calibrate", "verify_data", "data", "validation") and isinstance(value, Mapping):
             return [f"{option}={self._data(value)}"]
         if name == "preferences" and not isinstance(value, (str, os.PathLike)):
             path = self._folder() / "preferences.txt"

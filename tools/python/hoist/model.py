@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Mapping, Sequence, Union, overload
 
 from . import _core, _html
 from ._call import Listener, ask, raising
-from ._option_types import ChooseOptions, CompileOptions, ExportOptions, FileName, GradientOptions, ModelOptions
+from ._option_types import (ChooseOptions, CompileOptions, Data, ExportOptions, FileName, GradientOptions, ModelOptions,
+                            TrainOptions)
 from ._options import Words, folder_of
 from .bundle import Bundle
 from .errors import BudgetError, InputError, Problem
 from .ir import Kernel, Lowered, Program, Summary, kernels_of, summary_of
 from .study import Study
+from .training import Training, training_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -195,6 +197,19 @@ class Model(Lowered):
         answer = ask("grad", [str(self._path)], _Differentiating, subject)
         return Bundle(answer.json["bundle"], _compilation=answer.json)
 
+    def train(self, data: Data, output: FileName | None = None, **options: Unpack[TrainOptions]) -> Training:
+        """Trains the model with its own kernels, and writes the ONNX file `output` (by default the model's name with
+        .trained.onnx, here): the same model with other weights.
+
+        `data` is a file, a folder, or a dictionary of arrays with "labels" (or "target", for the loss "mse") among
+        them; `validation` too, or a share of the data. Options as in `hoist train`: `epochs=10`, `optimiser="adamw"`,
+        `initialise="he"`, `auto=["lr", "clip"]`, ... Ctrl-C keeps the best weights.
+        """
+        subject = {**self._options, **options, "data": data,
+                   "output": f"{self._path.stem}.trained.onnx" if output is None else output}
+        answer = ask("train", [str(self._path)], _Training, subject)
+        return training_of(answer.json, Model(answer.json["model"], **self._options))
+
     def choose(self, budget: str, **options: Unpack[ChooseOptions]) -> Study:
         """Measures sensitivities and the gain of each rule, chooses layer by layer within the budget, and
         verifies the choice: a Study, which compiles it.
@@ -221,6 +236,11 @@ class _Compiling(CompileOptions, total=False):
 class _Differentiating(GradientOptions, total=False):
     of: str
     wrt: Sequence[str]
+    output: FileName
+
+
+class _Training(TrainOptions, total=False):
+    data: Data
     output: FileName
 
 
