@@ -7,8 +7,8 @@
 
 #include "ir/properties/properties.h"
 #include "lowering/cost/cache_sets.h"
-#include "lowering/cost/element_reads.h"
 #include "lowering/cost/work.h"
+#include "lowering/terms/element_reads.h"
 #include "lowering/tiling/contractions.h"
 #include "lowering/tiling/row_blocks.h"
 

@@ -7,7 +7,7 @@
 
 #include "ir/language/tensor.h"
 #include "ir/properties/properties.h"
-#include "lowering/cost/element_reads.h"
+#include "lowering/terms/element_reads.h"
 
 namespace hoist {
 namespace {

@@ -6,12 +6,12 @@
 #include <unordered_map>
 
 #include "ir/properties/properties.h"
-#include "lowering/cost/element_reads.h"
 #include "lowering/cost/work.h"
 #include "lowering/fusion/kernel_size.h"
 #include "lowering/fusion/shared_reads.h"
 #include "lowering/graph/steps.h"
 #include "lowering/terms/arrangement.h"
+#include "lowering/terms/element_reads.h"
 #include "lowering/terms/rereads.h"
 #include "lowering/terms/terms.h"
 #include "lowering/tiling/contractions.h"

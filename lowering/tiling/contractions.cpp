@@ -5,7 +5,7 @@
 
 #include "ir/properties/properties.h"
 #include "ir/target/machine.h"
-#include "lowering/cost/element_reads.h"
+#include "lowering/terms/element_reads.h"
 
 namespace hoist {
 

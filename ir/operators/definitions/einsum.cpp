@@ -298,7 +298,7 @@ std::optional<ProductLabels> product_labels(const EinsumLabels& left, const Eins
   return out;
 }
 
-Expr call_of(const OperatorCall& like, const char* name, Attributes attributes, std::vector<Expr> operands) {
+Expr call_of(const OperatorCall& like, const char* name, Attributes attributes, const std::vector<Expr>& operands) {
   OperatorCall call = like;
   call.name = name;
   call.operands.clear();

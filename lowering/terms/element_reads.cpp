@@ -1,4 +1,4 @@
-#include "lowering/cost/element_reads.h"
+#include "lowering/terms/element_reads.h"
 
 #include <algorithm>
 #include <utility>

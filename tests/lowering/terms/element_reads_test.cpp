@@ -1,5 +1,5 @@
 // Tests the positions that elements read, against terms whose reads are known.
-#include "lowering/cost/element_reads.h"
+#include "lowering/terms/element_reads.h"
 
 #include <gmock/gmock.h>
 
