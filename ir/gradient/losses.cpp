@@ -50,7 +50,13 @@ class LossBuilder {
   Result<std::string> of_term(const std::string& text_of_term) {
     Declarations declared;
     for (const char* name : {"output", "target"}) declared.metas[name] = {{}, type_};
-    HOIST_TRY(const Expr term, parse_term(text_of_term, declared, scalar_type(scalar())));
+    const auto parsed = parse_term(text_of_term, declared, scalar_type(scalar()));
+    if (!parsed.ok()) {
+      Diagnostics problems = parsed.errors();
+      for (Diagnostic& problem : problems) problem.where = "term of the loss, " + problem.where;
+      return problems;
+    }
+    const Expr term = *parsed;
     if (term->type != scalar_type(scalar()))
       return fault("has a loss of type " + text(term->type) + ", expected " + text(scalar_type(scalar())), "");
     Match match;
