@@ -172,21 +172,26 @@ RuleArguments phases_of(Expr convolution, int64_t window) {
           {"j", round_up(shape[3], across) - shape[3]}};
 }
 
-// The form computes the results that phases lack to equal sizes too, and copies the image and its results.
-void add_phases(WinogradChoice& choice, Expr convolution, const Profile& profile, bool fused) {
-  const std::vector<int64_t> shape = shape_of(convolution->type);
-  const auto whole = [&](size_t d, const char* dilation) {
-    return static_cast<double>(round_up(shape[d], choice.phases.at(dilation).value())) / static_cast<double>(shape[d]);
-  };
-  choice.direct /= whole(2, "p") * whole(3, "q");
-  const auto elements =
-      static_cast<double>(element_count(shape) + element_count(shape_of(convolution->children[1]->type)));
+// The costs of copying the images and the results.
+void add_copies(WinogradChoice& choice, Expr convolution, const Profile& profile, bool fused) {
+  const auto elements = static_cast<double>(element_count(shape_of(convolution->type)) +
+                                            element_count(shape_of(convolution->children[1]->type)));
   constexpr double copies = 2;
   if (profile.gpu)
     choice.cost +=
         copies * launch_cycles + elements / (elements_each_cycle * static_cast<double>(profile.compute_units));
   else
     choice.cost += copies * launch_cost(profile, fused) + elements * element_cost[elements <= cached_elements ? 0 : 1];
+}
+
+// The form computes the results that phases lack to equal sizes too.
+void add_phases(WinogradChoice& choice, Expr convolution, const Profile& profile, bool fused) {
+  const std::vector<int64_t> shape = shape_of(convolution->type);
+  const auto whole = [&](size_t d, const char* dilation) {
+    return static_cast<double>(round_up(shape[d], choice.phases.at(dilation).value())) / static_cast<double>(shape[d]);
+  };
+  choice.direct /= whole(2, "p") * whole(3, "q");
+  add_copies(choice, convolution, profile, fused);
 }
 
 }  // namespace
@@ -224,6 +229,13 @@ std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, 
     }
   }
   return out;
+}
+
+bool pays_for_copies(Expr convolution, const Profile& profile, bool fused) {
+  std::vector<WinogradChoice> choices = undilated_choices(convolution, profile, fused, true);
+  for (WinogradChoice& choice : choices) add_copies(choice, at(convolution, choice.place), profile, fused);
+  const WinogradChoice* best = cheapest(choices);
+  return best != nullptr && is_clearly_less(*best);
 }
 
 const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices) {

@@ -50,6 +50,9 @@ bool has_fit_filters(const Program& program, const Definition& definition);
 /// The forms of the first convolution in the term that has any; unless it `may_round`, only forms that keep every bit.
 /// `fused`: kernels share launches.
 std::vector<WinogradChoice> winograd_choices(Expr term, const Profile& profile, bool fused, bool may_round);
+/// True if a form of a convolution of images is clearly less than the stencil, although its images and results are
+/// copied: the frames of volumes.
+bool pays_for_copies(Expr convolution, const Profile& profile, bool fused);
 /// The cheapest of these forms; null if there is none.
 const WinogradChoice* cheapest(const std::vector<WinogradChoice>& choices);
 

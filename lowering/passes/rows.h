@@ -28,6 +28,7 @@ bool wants_im2col(const PassOptions& options);
 Done im2col(Program& program, const PassOptions& options);
 bool wants_winograd(const PassOptions& options);
 Done winograd(Program& program, const PassOptions& options);
+Done frames(Program& program, const PassOptions& options);
 Done materialise_shared_folds(Program& program, const PassOptions& options);
 Done materialise_shuffled_folds(Program& program, const PassOptions& options);
 void materialise_transposed_operands(Program& program);

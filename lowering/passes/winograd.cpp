@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "ir/operators/operators.h"
 #include "lowering/passes/rows.h"
+#include "lowering/rules/program_rules.h"
 #include "lowering/rules/rules.h"
 
 namespace hoist {
@@ -39,6 +41,31 @@ std::vector<size_t> by_saving(const Program& program, const PassOptions& options
   std::vector<size_t> out;
   for (const auto& [saving, i] : order) out.push_back(i);
   return out;
+}
+
+// True for a convolution of volumes by windows of one frame, if a form pays for its frames.
+bool pays_by_frames(const Program& program, const Definition& definition, const PassOptions& options) {
+  const Expr e = definition.expression;
+  if (e->pattern != Pattern::operator_call || e->operation->name != "Conv" || !e->operation->domain.empty() ||
+      e->children[1]->pattern != Pattern::parameter || program.constants.count(e->children[1]->name) == 0)
+    return false;
+  const std::vector<int64_t> x = shape_of(e->children[0]->type), w = shape_of(e->children[1]->type),
+                             y = shape_of(e->type);
+  if (x.size() != 5 || w[2] != 1 || x[2] != y[2] || w[1] != x[1]) return false;
+  OperatorCall call{"", "Conv", e->operation->version, 1, {}, {}};
+  const int64_t down = y[3] + w[3] - 1 - x[3], across = y[4] + w[4] - 1 - x[4];  // padding, in steps of one
+  if (down < 0 || across < 0) return false;
+  call.attributes["pads"] = std::vector<int64_t>{0, 0, down, across};
+  const Type scalar = leaf_of(e->type);
+  const auto images =
+      operator_call(call, std::vector<Expr>{parameter("x", array_type({x[0] * x[2], x[1], x[3], x[4]}, scalar)),
+                                            parameter("w", array_type({w[0], w[1], w[3], w[4]}, scalar))});
+  if (!images.ok()) return false;
+  const auto term = inline_call(**images);
+  if (!term.ok()) return false;
+  return options.convolution == ConvolutionForm::winograd
+             ? !winograd_choices(*term, options.profile, options.fuses_launches, true).empty()
+             : pays_for_copies(*term, options.profile, options.fuses_launches);
 }
 
 }  // namespace
@@ -82,6 +109,22 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
     if (!found[i]) continue;
     program.rounding.insert(program.rounding.end(), found[i]->rounding.begin(), found[i]->rounding.end());
     take_steps(program, program.definitions[i], found[i]->rewriter);
+  }
+  return Nothing{};
+}
+
+Done frames(Program& program, const PassOptions& options) {
+  if (options.strict) return Nothing{};
+  std::vector<std::string> values;
+  for (const Definition& d : program.definitions) {
+    if (pays_by_frames(program, d, options)) values.push_back(d.value);
+  }
+  ProgramIndex index(program);
+  for (const std::string& value : values) {
+    for (const ProgramRule* rule : operator_rules_of("frames")) {
+      HOIST_TRY(const bool applied, apply_program_rule(*rule, index, value));
+      if (applied) break;
+    }
   }
   return Nothing{};
 }

@@ -135,6 +135,7 @@ constexpr Pass all_passes[] = {
     {"short-polyphase-convolutions", "splits strided transposed convolutions by odd filters into one convolution per phase, on CPUs", calls, rounding, host_is_the_device},
     {"polyphase-convolutions", "replaces strided transposed convolutions by one convolution of their phases", calls, rounding},
     {"grouped-products", "replaces grouped convolutions of rows with one tap by batched products, on CPUs", calls, exact, host_is_the_device},
+    {"frames", "computes convolutions of volumes as convolutions of frames where Winograd's form pays", calls, exact, wants_winograd, frames},
     {"decompose-calls", "splits calls into several with less work in all, such as Einsum over many arrays", calls, rounding, nullptr, decompose_calls, replay_decompose_calls},
     {"bytes-of-weights", "stores weights of 2 and 4 bits in bytes, on CPUs, unless the bundle has to be small", calls, exact, widens_weights},
     {"fold-constants", "evaluates definitions that read only constants", calls, exact, nullptr, constants, replay_fold_constants},

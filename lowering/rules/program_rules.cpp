@@ -480,6 +480,28 @@ bool is_product_of_row_groups(ProgramMatch& match) {
   return true;
 }
 
+// True for a convolution of volumes whose windows span one frame each, in steps of one. Adds the shapes of the images
+// `frames`, of the `filters`, and of the result as `volumes` with frames before channels; *A has two dimensions.
+bool has_windows_of_frames(ProgramMatch& match) {
+  const Integers x = shape_of(match.values.at("x")->type), w = shape_of(match.values.at("w")->type);
+  Attributes& given = match.rests["A"];
+  const auto pad = given.find("auto_pad");
+  if (x.size() != 5 || w[2] != 1 || (pad != given.end() && pad->second != Attribute(std::string("NOTSET"))))
+    return false;
+  const Integers strides = integers(given, "strides", {1, 1, 1}), dilations = integers(given, "dilations", {1, 1, 1}),
+                 pads = integers(given, "pads", {0, 0, 0, 0, 0, 0});
+  if (strides[0] != 1 || pads[0] != 0 || pads[3] != 0) return false;
+  given["kernel_shape"] = Integers{w[3], w[4]};
+  given["strides"] = Integers{strides[1], strides[2]};
+  given["dilations"] = Integers{dilations[1], dilations[2]};
+  given["pads"] = Integers{pads[1], pads[2], pads[4], pads[5]};
+  const Integers result = shape_of(match.index->find(match.value)->expression->type);
+  match.attributes.insert({{"frames", Integers{x[0] * x[2], x[1], x[3], x[4]}},
+                           {"filters", Integers{w[0], w[1], w[3], w[4]}},
+                           {"volumes", Integers{result[0], result[2], result[1], result[3], result[4]}}});
+  return true;
+}
+
 // A computed float to the power of one known number, which keeps its shape.
 bool is_power_of(const ProgramMatch& match, int64_t exponent) {
   const Tensor* t = match.known("t");
@@ -557,6 +579,7 @@ const ProgramConditions& program_conditions() {
       {"phases of strides", plain(has_phases)},
       {"short phases of strides", plain(has_short_phases)},
       {"product of row groups", plain(is_product_of_row_groups)},
+      {"windows of frames", plain(has_windows_of_frames)},
       {"taps of padding", plain(has_taps_of_padding)},
       {"a tap of mostly padding", plain(has_tap_of_mostly_padding)},
       {"positions of all elements", [](ProgramMatch& m, Numbers) { return scatters_to_box(m, true); }},
