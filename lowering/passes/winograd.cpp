@@ -43,29 +43,38 @@ std::vector<size_t> by_saving(const Program& program, const PassOptions& options
   return out;
 }
 
-// True for a convolution of volumes by windows of one frame, if a form pays for its frames.
-bool pays_by_frames(const Program& program, const Definition& definition, const PassOptions& options) {
-  const Expr e = definition.expression;
-  if (e->pattern != Pattern::operator_call || e->operation->name != "Conv" || !e->operation->domain.empty() ||
-      e->children[1]->pattern != Pattern::parameter || program.constants.count(e->children[1]->name) == 0)
-    return false;
-  const std::vector<int64_t> x = shape_of(e->children[0]->type), w = shape_of(e->children[1]->type),
-                             y = shape_of(e->type);
-  if (x.size() != 5 || w[2] != 1 || x[2] != y[2] || w[1] != x[1]) return false;
-  OperatorCall call{"", "Conv", e->operation->version, 1, {}, {}};
-  const int64_t down = y[3] + w[3] - 1 - x[3], across = y[4] + w[4] - 1 - x[4];  // padding, in steps of one
-  if (down < 0 || across < 0) return false;
-  call.attributes["pads"] = std::vector<int64_t>{0, 0, down, across};
-  const Type scalar = leaf_of(e->type);
-  const auto images =
-      operator_call(call, std::vector<Expr>{parameter("x", array_type({x[0] * x[2], x[1], x[3], x[4]}, scalar)),
-                                            parameter("w", array_type({w[0], w[1], w[3], w[4]}, scalar))});
-  if (!images.ok()) return false;
-  const auto term = inline_call(**images);
-  if (!term.ok()) return false;
-  return options.convolution == ConvolutionForm::winograd
-             ? !winograd_choices(*term, options.profile, options.fuses_launches, true).empty()
-             : pays_for_copies(*term, options.profile, options.fuses_launches);
+// The program of a single call, whose operands are inputs.
+Program alone(const Definition& definition, int64_t version) {
+  Program out;
+  out.version = version;
+  for (Expr operand : parameters_of(definition.expression)) out.inputs.emplace_back(operand->name, operand->type);
+  out.definitions = {definition};
+  out.outputs = {definition.value};
+  return out;
+}
+
+// The rule for the frames of the call's volumes, if a form pays for them.
+const ProgramRule* rule_that_pays(const Program& program, const Definition& definition, const PassOptions& options) {
+  const Expr call = definition.expression;
+  const bool has_weights = call->pattern == Pattern::operator_call && call->children.size() > 1 &&
+                           call->children[1]->pattern == Pattern::parameter &&
+                           program.constants.count(call->children[1]->name) != 0;
+  if (!has_weights) return nullptr;
+  const auto pays = [&](Expr term) {
+    return options.convolution == ConvolutionForm::winograd
+               ? !winograd_choices(term, options.profile, options.fuses_launches, true).empty()
+               : pays_for_copies(term, options.profile, options.fuses_launches);
+  };
+  for (const ProgramRule* rule : operator_rules_of("frames")) {
+    Program trial = alone(definition, program.version);
+    const auto applied = apply_program_rule(*rule, trial, definition.value);
+    if (!applied.ok() || !*applied) continue;
+    for (const Definition& each : trial.definitions) {
+      const auto term = inline_call(*each.expression);
+      if (term.ok() && pays(*term)) return rule;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -115,17 +124,12 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
 
 Done frames(Program& program, const PassOptions& options) {
   if (options.strict) return Nothing{};
-  std::vector<std::string> values;
+  std::vector<std::pair<const ProgramRule*, std::string>> found;
   for (const Definition& d : program.definitions) {
-    if (pays_by_frames(program, d, options)) values.push_back(d.value);
+    if (const ProgramRule* rule = rule_that_pays(program, d, options)) found.emplace_back(rule, d.value);
   }
   ProgramIndex index(program);
-  for (const std::string& value : values) {
-    for (const ProgramRule* rule : operator_rules_of("frames")) {
-      HOIST_TRY(const bool applied, apply_program_rule(*rule, index, value));
-      if (applied) break;
-    }
-  }
+  for (const auto& [rule, value] : found) HOIST_TRY_VOID(apply_program_rule(*rule, index, value));
   return Nothing{};
 }
 
