@@ -39,8 +39,9 @@ std::vector<Tile> tiles_of_statements(const Program& program, const Definition& 
 // Attributes may come from a text.
 Result<Tile> tile_of_kernel(const Definition& definition, const Profile& profile) {
   HOIST_TRY(const Tile tile, tile_of(definition.tile, profile));
-  const int64_t rank = std::ssize(sizes_of(definition.expression->type)) - tile.columns_collapsed;
-  if (rank < 0 || (rank == 0 && tile.columns_collapsed > 0) || tile.rows_collapsed + 2 > std::max<int64_t>(rank, 2) ||
+  const int64_t whole = std::ssize(sizes_of(definition.expression->type)), rank = whole - tile.columns_collapsed;
+  const bool collapses = tile.columns_collapsed == 0 || (rank >= 2 && whole <= most_collapsed_rank);
+  if (!collapses || tile.rows_collapsed + 2 > std::max<int64_t>(rank, 2) ||
       (tile.channels_last != 0 && (rank < 3 || rank > 5)))
     return Diagnostic{layer_name(definition), "the tile does not fit the rank of the array",
                       "choose-storage writes tiles"};

@@ -6,6 +6,7 @@
 #include "ir/properties/properties.h"
 #include "ir/target/machine.h"
 #include "lowering/terms/element_reads.h"
+#include "lowering/tiling/tile.h"
 
 namespace hoist {
 
@@ -19,7 +20,8 @@ std::optional<int64_t> collapsed_columns(const Definition& d) {
   const Weights& w = d.weights[0];
   const std::vector<int64_t> shape = shape_of(d.expression->type);
   const auto output = static_cast<size_t>(w.output_dimension);
-  const auto reads = shape.empty() || w.extents.size() < 2 ? nullptr : ElementReads::of(d.expression);
+  if (shape.empty() || std::ssize(shape) > most_collapsed_rank || w.extents.size() < 2) return std::nullopt;
+  const auto reads = ElementReads::of(d.expression);
   if (reads == nullptr) return std::nullopt;
   const std::vector<int64_t> steps(reads->loop_counts().size(), 0);
   // The distance of the read column, or of any other position that is read, between the first and the last element

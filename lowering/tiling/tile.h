@@ -47,6 +47,9 @@ struct GpuTile {
   int64_t parts = 0;         ///< work-items that share each result's sum; 0: one work-item computes it
 };
 
+/// The largest rank of an array whose columns the rules collapse-columns collapse.
+inline constexpr int64_t most_collapsed_rank = 6;
+
 /// The rows by columns of the last two stored dimensions that a work-group computes; 1 by 1 without a fold.
 struct Tile {
   int64_t rows = 1, columns = 1;

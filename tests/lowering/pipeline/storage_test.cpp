@@ -75,6 +75,7 @@ TEST(Storage, ColumnsThatAViewDividesAreTiledTogether) {
     int64_t columns;
     std::string product, view, term;
     int64_t columns_collapsed;
+    size_t kernels = 1;
   };
   const Case cases[] = {
       {"input %x : [6][16]f32\n", 24, "[6][24]", "Reshape(%m; shape = [6, 3, 8])", "[6][3][8]f32 = Relu(%v)", 1},
@@ -82,6 +83,9 @@ TEST(Storage, ColumnsThatAViewDividesAreTiledTogether) {
        "[5][3][2][4]f32 = Add(%v, %b)", 2},
       {"input %x : [2][7][16]f32\n", 10, "[2][7][10]", "Reshape(%m; shape = [2, 7, 2, 5])",
        "[2][7][2][5]f32 = Relu(%v)", 1},
+      // More dimensions than the rules collapse.
+      {"input %x : [2][16]f32\n", 64, "[2][64]", "Reshape(%m; shape = [2, 2, 2, 2, 2, 2, 2])",
+       "[2][2][2][2][2][2][2]f32 = Relu(%v)", 0, 2},
       // Rows are divided, or joined to columns.
       {"input %x : [6][16]f32\n", 24, "[6][24]", "Reshape(%m; shape = [2, 3, 24])", "[2][3][24]f32 = Relu(%v)", 0},
       {"input %x : [6][16]f32\n", 24, "[6][24]", "Reshape(%m; shape = [3, 48])", "[3][48]f32 = Relu(%v)", 0},
@@ -94,13 +98,13 @@ TEST(Storage, ColumnsThatAViewDividesAreTiledTogether) {
                                                  "f32 = MatMul(%x, %w) from \"m\"\ndefine %v : " + viewed + " = " +
                                                  each.view + " from \"v\"\n",
                                              each.term);
-    EXPECT_EQ(model.groups.size(), 1U);
+    EXPECT_EQ(model.groups.size(), each.kernels);
     EXPECT_EQ(tile_of_y(model).columns_collapsed, each.columns_collapsed);
   }
 }
 
-// The parts of a concatenation have no padding, so the last tile of 20 channels overlaps the one before it by four. A panel of
-// weights would end inside its vectors.
+// The parts of a concatenation have no padding, so the last tile of 20 channels overlaps the one before it by four. A
+// panel of weights would end inside its vectors.
 TEST(Storage, WeightsOfShiftedTilesHaveNoPanels) {
   const LoweredModel model =
       lowered_layer("input %x : [1][16][12][12]f32\n" + constant_text("w", "[20][16][1][1]", 20 * 16) +
