@@ -37,7 +37,7 @@ inline constexpr char term_loss[] = "term:";
 /// Adds the loss NAME, NAME:AXIS or NAME:AXIS,TEMPERATURE, or term:TERM, of a value, and returns the name of the loss.
 /// AXIS is the dimension of the classes, 1 by default. Errors: an unknown loss or value, a value that is not an array
 /// of floats or has sizes that are known only at run time, an axis that the value does not have. `smoothing`, a scalar
-/// of f32, is the share of each label that all classes have in equal parts (Szegedy et al., 2016); only for
+/// of f32, is the weight of the uniform distribution over the classes in each target (Szegedy et al., 2016); only for
 /// cross-entropy.
 Result<std::string> add_loss(Program& program, const std::string& value, const std::string& loss,
                              Expr smoothing = nullptr);

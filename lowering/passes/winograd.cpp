@@ -24,22 +24,30 @@ struct FormsOfDefinition {
   std::vector<RoundingBound> rounding = {};
 };
 
-// The definitions that may take a form. If the budget does not suffice for all transforms of filters, it goes to the
-// definitions that save most for each operation of a transform: large maps first.
-std::vector<size_t> by_saving(const Program& program, const PassOptions& options) {
-  std::vector<std::pair<double, size_t>> order;
+// A definition that may take a form.
+struct Candidate {
+  size_t definition = 0;
+  bool may_round = false;
+  std::vector<WinogradChoice> choices;
+  double saving = 0;  ///< for each operation of a transform
+};
+
+// If the budget does not suffice for all transforms of filters, it goes to the definitions that save most for each
+// operation: large maps first.
+std::vector<Candidate> by_saving(const Program& program, const PassOptions& options) {
+  std::vector<Candidate> out;
   for (size_t i = 0; i < program.definitions.size(); ++i) {
     const Definition& definition = program.definitions[i];
     if (options.convolution != ConvolutionForm::winograd && !has_known_weights(program, definition)) continue;
-    const auto choices = winograd_choices(definition.expression, options.profile, options.fuses_launches,
-                                          !options.strict && has_fit_filters(program, definition));
-    const WinogradChoice* form = cheapest(choices);
+    Candidate candidate{i, !options.strict && has_fit_filters(program, definition), {}, 0};
+    candidate.choices =
+        winograd_choices(definition.expression, options.profile, options.fuses_launches, candidate.may_round);
+    const WinogradChoice* form = cheapest(candidate.choices);
     if (form == nullptr) continue;
-    order.emplace_back((form->cost - form->direct) / static_cast<double>(std::max<int64_t>(1, form->transform)), i);
+    candidate.saving = (form->direct - form->cost) / static_cast<double>(std::max<int64_t>(1, form->transform));
+    out.push_back(std::move(candidate));
   }
-  std::sort(order.begin(), order.end());
-  std::vector<size_t> out;
-  for (const auto& [saving, i] : order) out.push_back(i);
+  std::stable_sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) { return a.saving > b.saving; });
   return out;
 }
 
@@ -86,9 +94,8 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
   const bool wanted = options.convolution == ConvolutionForm::winograd;
   int64_t left = options.folding.operations / 2;  // the budget of folding for large results
   std::vector<std::optional<FormsOfDefinition>> found(program.definitions.size());
-  for (const size_t i : by_saving(program, options)) {
-    const Definition& definition = program.definitions[i];
-    const bool may_round = !options.strict && has_fit_filters(program, definition);
+  for (Candidate& candidate : by_saving(program, options)) {
+    const Definition& definition = program.definitions[candidate.definition];
     constexpr int64_t unknown = -1;
     const int64_t results =
         wanted ? unknown : recorded(options, definition.expression, winograd_knob).value_or(unknown);
@@ -98,10 +105,8 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
                                       [&](const WinogradChoice& choice) { return choice.results == results; });
       return known == choices.end() ? nullptr : &*known;
     };
-    FormsOfDefinition& forms = found[i].emplace(Rewriter(lowering_rules(), definition.expression));
-    for (;;) {
-      const std::vector<WinogradChoice> choices =
-          winograd_choices(forms.rewriter.term(), options.profile, options.fuses_launches, may_round);
+    FormsOfDefinition& forms = found[candidate.definition].emplace(Rewriter(lowering_rules(), definition.expression));
+    for (std::vector<WinogradChoice> choices = std::move(candidate.choices);;) {
       const WinogradChoice* form = choose(choices);
       if (form == nullptr || (!wanted && form->transform > left)) break;
       if (!wanted && results == unknown && !is_clearly_less(*form)) break;
@@ -112,6 +117,7 @@ Result<Nothing> winograd(Program& program, const PassOptions& options) {
         forms.rounding.push_back({layer_name(definition), form->rule, form->error,
                                   "the largest sum of magnitudes over the channels at a position of a result's own "
                                   "window, times the sum over the positions of the largest magnitude of its filter"});
+      choices = winograd_choices(forms.rewriter.term(), options.profile, options.fuses_launches, candidate.may_round);
     }
   }
   for (size_t i = 0; i < found.size(); ++i) {

@@ -165,6 +165,11 @@ bool has_computed_zero_point(const ProgramMatch& match, size_t axis) {
   return w != nullptr && w->scalar() == Scalar::i8 && w->shape().size() > axis && sums_fit(*w, axis, 0);
 }
 
+bool pads_automatically(const Attributes& given) {
+  const auto automatic = given.find("auto_pad");
+  return automatic != given.end() && automatic->second != Attribute(std::string("NOTSET"));
+}
+
 // Adds a pad layer that borders the images, because a computed zero point gives a border that is unknown at compile
 // time; the convolution then has no padding.
 bool are_images_around_computed_number(ProgramMatch& match) {
@@ -172,8 +177,7 @@ bool are_images_around_computed_number(ProgramMatch& match) {
   if (!has_computed_zero_point(match, 0) || w->shape().size() < 3) return false;
   Attributes& given = match.rests["A"];
   const auto rank = static_cast<int64_t>(w->shape().size()) - 2;
-  const auto automatic = given.find("auto_pad");
-  if (automatic != given.end() && automatic->second != Attribute(std::string("NOTSET"))) return false;
+  if (pads_automatically(given)) return false;
   const Integers border = integers(given, "pads", Integers(static_cast<size_t>(2 * rank), 0));
   if (std::any_of(border.begin(), border.end(), [](int64_t n) { return n < 0; })) return false;
   given.erase("pads");
@@ -485,9 +489,7 @@ bool is_product_of_row_groups(ProgramMatch& match) {
 bool has_windows_of_frames(ProgramMatch& match) {
   const Integers x = shape_of(match.values.at("x")->type), w = shape_of(match.values.at("w")->type);
   Attributes& given = match.rests["A"];
-  const auto pad = given.find("auto_pad");
-  if (x.size() != 5 || w[2] != 1 || (pad != given.end() && pad->second != Attribute(std::string("NOTSET"))))
-    return false;
+  if (x.size() != 5 || w[2] != 1 || pads_automatically(given)) return false;
   const Integers strides = integers(given, "strides", {1, 1, 1}), dilations = integers(given, "dilations", {1, 1, 1}),
                  pads = integers(given, "pads", {0, 0, 0, 0, 0, 0});
   if (strides[0] != 1 || pads[0] != 0 || pads[3] != 0) return false;

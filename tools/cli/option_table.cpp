@@ -352,8 +352,8 @@ Rows trainings() {
           .allowing("0..1e3"),
       row("train", "--clip", "NORM", "the largest norm of all gradients together", AT(training.clip), training)
           .allowing("0..1e9"),
-      row("train", "--label-smoothing", "SHARE", "the share of each label that all classes have in equal parts",
-          AT(training.smoothing), training)
+      row("train", "--label-smoothing", "SHARE",
+          "the weight of the uniform distribution over all classes in each target", AT(training.smoothing), training)
           .allowing("0..0.999")
           .excluding("--distill"),
       row("train", "--auto", "NAME,...", list_of_hyper_parameters(), AT(training.automatic), training)

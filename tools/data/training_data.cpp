@@ -180,6 +180,15 @@ std::vector<int64_t> order_of_epoch(int64_t count, uint64_t seed, int64_t epoch)
   return out;
 }
 
+Tensor sample_of(const Tensor& tensor, int64_t sample) {
+  std::vector<int64_t> shape = tensor.shape();
+  const size_t bytes = tensor.bytes().size() / static_cast<size_t>(shape[0]);
+  shape[0] = 1;
+  Tensor out(tensor.scalar(), shape);
+  std::memcpy(out.data(), tensor.data() + static_cast<size_t>(sample) * bytes, bytes);
+  return out;
+}
+
 std::vector<Tensor> batch_of(const TrainingData& data, const std::vector<int64_t>& samples, const BatchShape& shape) {
   return batch_of(data, samples, shape, {}, 0, 0);
 }

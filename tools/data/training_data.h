@@ -51,6 +51,9 @@ Result<Augmentation> augmentation_of(const std::vector<std::string>& words, cons
 /// A seeded order of all samples for an epoch.
 std::vector<int64_t> order_of_epoch(int64_t count, uint64_t seed, int64_t epoch);
 
+/// One sample of a tensor whose first axis runs over samples, with a first axis of one element.
+Tensor sample_of(const Tensor& tensor, int64_t sample);
+
 /// The inputs of a batch of these samples, followed by the target if there are any. If they do not fill the batch, the
 /// last sample is repeated, without a label.
 std::vector<Tensor> batch_of(const TrainingData& data, const std::vector<int64_t>& samples, const BatchShape& shape);

@@ -1,7 +1,7 @@
 // The batch size of --batch auto, from the measured time of a step and the noise scale of the gradient (McCandlish,
 // Kaplan, Amodei et al., 2018): a batch of B needs 1 + N / B times the steps of a very large one to the same loss,
-// where N is the trace of the covariance of single samples' gradients divided by the square of the mean gradient's
-// norm. The noise scale grows while a model learns; it is measured after a few steps.
+// and N, the noise scale, is the trace of the gradient's covariance over samples, divided by the squared norm of the
+// mean gradient. The noise scale grows while a model learns; it is measured after a few steps.
 #pragma once
 
 #include <cstdint>

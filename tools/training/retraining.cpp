@@ -20,16 +20,6 @@ namespace {
 constexpr double first_rate = 0.01, temperature = 4;
 constexpr int64_t samples_a_step = 32;
 
-// One sample of a tensor whose first axis runs over samples.
-Tensor sample_of(const Tensor& tensor, int64_t sample) {
-  std::vector<int64_t> shape = tensor.shape();
-  const size_t bytes = tensor.bytes().size() / static_cast<size_t>(shape[0]);
-  shape[0] = 1;
-  Tensor out(tensor.scalar(), shape);
-  std::memcpy(out.data(), tensor.data() + static_cast<size_t>(sample) * bytes, bytes);
-  return out;
-}
-
 class Retrainer {
  public:
   Retrainer(std::filesystem::path path, const ModelOptions& options, const StudiedModel& model,

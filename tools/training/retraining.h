@@ -21,8 +21,8 @@ inline constexpr int64_t least_retraining_samples = 64;
 
 /// The function that trains the model under the rules of a point. It works on the study's device or target, and is to
 /// be called while the arguments live. The last epoch's weights count: no data are kept apart to select others. Errors:
-/// too few calibration samples, verification samples that are among them, an input without an axis of samples. Errors
-/// of the function: errors of the model's training program and of the device; a loss that is not finite.
+/// too few calibration samples, verification samples that are among them, an input without an axis of samples. The
+/// function has the errors of the model's training program and of the device, and of a loss that is not finite.
 Result<Retrain> retrain_on_device(const std::filesystem::path& path, const ModelOptions& options,
                                   const StudiedModel& model, const Samples& calibration, const Samples& verification,
                                   const RetrainingOptions& retraining);

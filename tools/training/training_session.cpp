@@ -377,14 +377,8 @@ Result<TrainingData> TrainingSession::through_trunk(TrainingData data) {
       HOIST_TRY_VOID(runner.set_input(data_shape_.inputs[k].name, batch[k]));
     HOIST_TRY_VOID(of_run(runner, runner.run()));
     HOIST_TRY(const Tensor value, runner.output(0));
-    std::vector<int64_t> one = value.shape();
-    one[0] = 1;
-    const size_t bytes = value.bytes().size() / static_cast<size_t>(most);
-    for (size_t i = 0; i < samples.size(); ++i) {
-      const std::span<const std::byte> part = value.bytes().subspan(i * bytes, bytes);
-      data.inputs[static_cast<size_t>(samples[i])] = {
-          Tensor(value.scalar(), one, std::vector<std::byte>(part.begin(), part.end()))};
-    }
+    for (size_t i = 0; i < samples.size(); ++i)
+      data.inputs[static_cast<size_t>(samples[i])] = {sample_of(value, static_cast<int64_t>(i))};
   }
   return data;
 }
