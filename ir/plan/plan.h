@@ -124,6 +124,9 @@ struct PlanControl {
   std::vector<Move> before;     ///< for a loop: before the first iteration
   std::vector<Move> after;      ///< for a loop: after each iteration; for a branch: after the steps of the true branch
   std::vector<Move> otherwise;  ///< for a branch: after the steps of the false branch
+
+  /// True for a loop whose number of iterations is `most`, whatever the data.
+  bool is_counted() const { return is_loop && condition < 0 && trips < 0 && next < 0; }
 };
 
 /// One item of a run's schedule: a step, or the beginning, the middle or the end of a control. Controls nest.
@@ -133,6 +136,21 @@ struct PlanItem {
 
   bool operator==(const PlanItem&) const = default;
 };
+
+/// The number of times that a run executes each of `steps` steps, as far as that does not depend on data: every branch
+/// and every other loop counts once.
+inline std::vector<int64_t> counted_runs(const std::vector<PlanItem>& items, const std::vector<PlanControl>& controls,
+                                         size_t steps) {
+  std::vector<int64_t> out(steps, 1), inside = {1};
+  for (const PlanItem& item : items) {
+    const auto index = static_cast<size_t>(item.index);
+    if (item.kind == PlanItem::Kind::step) out[index] = inside.back();
+    if (item.kind == PlanItem::Kind::enter)
+      inside.push_back(inside.back() * (controls[index].is_counted() ? controls[index].most : 1));
+    if (item.kind == PlanItem::Kind::leave) inside.pop_back();
+  }
+  return out;
+}
 
 /// Consecutive steps that one fused launch executes: the work-items of the kernel of that name process work-groups of
 /// the first step until all are done, then of the next step. Its arguments are the arrays of the steps in order of

@@ -165,6 +165,12 @@ Work operator+(const Work& a, const Work& b) {
   return out;
 }
 
+Work operator*(int64_t times, const Work& work) {
+  Work out;
+  add(out, work, times);
+  return out;
+}
+
 Work executed_work(Expr term) {
   term = without_surroundings(without_operator_calls(term));
   Work out;

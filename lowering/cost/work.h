@@ -47,6 +47,7 @@ struct Work {
 };
 /// The sum; `read` adds up by name.
 Work operator+(const Work& a, const Work& b);
+Work operator*(int64_t times, const Work& work);  ///< of so many evaluations
 
 /// The work of one evaluation of a closed term, high-level or low-level. Calls of operators count as their definitions.
 Work executed_work(Expr term);

@@ -12,6 +12,7 @@
 #include "lowering/graph/copies.h"
 #include "lowering/graph/steps.h"
 #include "lowering/layout/stored_terms.h"
+#include "lowering/loops/micro_batches.h"
 #include "lowering/loops/schedule.h"
 #include "lowering/passes/rows.h"
 #include "lowering/pipeline/lower.h"
@@ -66,6 +67,9 @@ bool widens_weights(const PassOptions& options) {
 
 bool has_records(const PassOptions& options) { return static_cast<bool>(options.records); }
 
+// Loops keep their state in memory, which --memory would compute again.
+bool divides_batches(const PassOptions& options) { return options.execute && !options.profile.gpu && options.memory == 0; }
+
 bool host_is_the_device(const PassOptions& options) { return runs_on_host(options.profile); }
 
 Done tables(Program& program, const PassOptions& options) {
@@ -89,6 +93,7 @@ Done widening(Program& program, const PassOptions& options) {
   drop_unused(program);
   return Nothing{};
 }
+Done batches(Program& program, const PassOptions& options) { return micro_batches(program, options.profile); }
 Done producers(Program& program, const PassOptions& options) {
   merge_producers(program, lanes_are_work_items(options.profile));
   return Nothing{};
@@ -140,6 +145,7 @@ constexpr Pass all_passes[] = {
     {"bytes-of-weights", "stores weights of 2 and 4 bits in bytes, on CPUs, unless the bundle has to be small", calls, exact, widens_weights},
     {"fold-constants", "evaluates definitions that read only constants", calls, exact, nullptr, constants, replay_fold_constants},
     {"boxes-of-scatters", "replaces scatters to known places that form a box by selections", calls, exact},
+    {"micro-batches", "runs layers for a few samples of a batch at a time where arrays of the whole batch leave the caches, on CPUs", calls, exact, divides_batches, batches},
     // Known biases are constants by now.
     {"merge-scales", "divides factors of integer sums by the scale of their quantised result", calls, rounding},
     {"compute-on-host", "computes layers with a data-dependent number of steps by host ops, on CPUs", calls, exact, host_is_the_device, compute_on_host, replay_compute_on_host},

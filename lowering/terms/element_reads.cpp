@@ -24,18 +24,33 @@ std::unique_ptr<ElementReads> ElementReads::of(Expr term) {
   return std::unique_ptr<ElementReads>(new ElementReads(std::move(formula)));
 }
 
-ElementReads::ElementReads(std::unique_ptr<ElementFormula> formula) : formula_(std::move(formula)) {
-  const Indices& indices = formula_->parts.indices;
-  for (size_t d = 0; d < formula_->position.size(); ++d) {
-    const Index& index = indices[formula_->position[d]];
+FormulaPositions::FormulaPositions(const ElementFormula& formula) : formula_(&formula) {
+  const Indices& indices = formula.parts.indices;
+  for (size_t d = 0; d < formula.position.size(); ++d) {
+    const Index& index = indices[formula.position[d]];
     if (!index.terms.empty()) note_atom(dimension_of_, index.terms[0].first, d);
   }
-  for (size_t i = 0; i < formula_->parts.loops.size(); ++i) {
-    const Loop& loop = formula_->parts.loops[i];
-    counts_.push_back(loop.count);
+  for (size_t i = 0; i < formula.parts.loops.size(); ++i) {
+    const Loop& loop = formula.parts.loops[i];
     if (loop.variable >= 0 && !indices[loop.variable].terms.empty())
       note_atom(loop_of_, indices[loop.variable].terms[0].first, i);
   }
+}
+
+std::optional<int64_t> FormulaPositions::stated(const Atom& atom) const {
+  const Value& value = formula_->parts.values[static_cast<size_t>(atom.a)];
+  if (value.kind != Value::literal) return std::nullopt;
+  if (value.scalar == Scalar::i64) return static_cast<int64_t>(value.low);
+  if (value.scalar == Scalar::i32) return static_cast<int32_t>(value.low);
+  return std::nullopt;
+}
+
+int FormulaPositions::loop_of(AtomId atom) const { return number_of_atom(loop_of_, atom); }
+
+ElementReads::ElementReads(std::unique_ptr<ElementFormula> formula)
+    : formula_(std::move(formula)), positions_(*formula_) {
+  const Indices& indices = formula_->parts.indices;
+  for (const Loop& loop : formula_->parts.loops) counts_.push_back(loop.count);
   const auto depth = [&](size_t loop) { return indices.scope(formula_->parts.loops[loop].scope).depth; };
   for (const auto& [value, found] : formula_->reads) {
     ElementRead read;
@@ -55,14 +70,14 @@ void ElementReads::find_loops(IndexId id, ElementRead& read) const {
       read.depends_on_data = true;
     } else if (atom.kind != Atom::variable) {
       find_loops(atom.argument, read);
-    } else if (const int loop = number_of_atom(loop_of_, atom_id); loop >= 0) {
+    } else if (const int loop = positions_.loop_of(atom_id); loop >= 0) {
       if (std::find(read.loops.begin(), read.loops.end(), static_cast<size_t>(loop)) == read.loops.end())
         read.loops.push_back(static_cast<size_t>(loop));
     }
   }
 }
 
-int64_t ElementReads::value(IndexId id, const std::vector<int64_t>& element, const std::vector<int64_t>& steps) const {
+int64_t FormulaPositions::at(IndexId id, const std::vector<int64_t>& element, const std::vector<int64_t>& steps) const {
   const Indices& indices = formula_->parts.indices;
   int64_t sum = indices[id].constant;
   for (const auto& [atom_id, coefficient] : indices[id].terms) {
@@ -74,8 +89,10 @@ int64_t ElementReads::value(IndexId id, const std::vector<int64_t>& element, con
         part = element[static_cast<size_t>(dimension)];
       else if (loop >= 0)
         part = steps[static_cast<size_t>(loop)];
-    } else if (atom.kind != Atom::computed) {
-      part = value(atom.argument, element, steps);
+    } else if (atom.kind == Atom::computed) {
+      part = stated(atom).value_or(0);
+    } else {
+      part = at(atom.argument, element, steps);
       if (atom.kind == Atom::quotient) part = floor_quotient(part, atom.a);
       if (atom.kind == Atom::modulus) part -= floor_quotient(part, atom.a) * atom.a;
     }
@@ -87,7 +104,7 @@ int64_t ElementReads::value(IndexId id, const std::vector<int64_t>& element, con
 std::vector<int64_t> ElementReads::position(const ElementRead& read, const std::vector<int64_t>& element,
                                             const std::vector<int64_t>& steps) const {
   std::vector<int64_t> out;
-  for (IndexId id : read.at) out.push_back(value(id, element, steps));
+  for (IndexId id : read.at) out.push_back(positions_.at(id, element, steps));
   return out;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,22 @@ struct ElementRead {
   bool depends_on_data = false;  ///< true for a gather, for example
 };
 
+/// Positions of a formula as functions of the element and of the steps of its folds. The formula must outlive it.
+class FormulaPositions {
+ public:
+  explicit FormulaPositions(const ElementFormula& formula);
+  /// Bounds are not applied: a position in the padding continues the array. A position that depends on data is 0.
+  int64_t at(IndexId id, const std::vector<int64_t>& element, const std::vector<int64_t>& steps) const;
+  /// The fold whose step the atom is; -1: none.
+  int loop_of(AtomId atom) const;
+  /// The number that a computed position is, if a literal states it.
+  std::optional<int64_t> stated(const Atom& atom) const;
+
+ private:
+  const ElementFormula* formula_;
+  std::vector<int> dimension_of_, loop_of_;  // index of a dimension or loop by atom; -1: none
+};
+
 class ElementReads {
  public:
   /// Empty if the term has no formula of an element: scans, scatters, tuples.
@@ -27,20 +44,18 @@ class ElementReads {
   const std::vector<ElementRead>& reads() const { return reads_; }
   /// The step counts of the folds.
   const std::vector<int64_t>& loop_counts() const { return counts_; }
-  /// The position that the element reads at these steps of the folds. Bounds are not applied: a position in the padding
-  /// continues the array. Positions that depend on data are 0.
+  /// The position that the element reads at these steps of the folds, as FormulaPositions gives it.
   std::vector<int64_t> position(const ElementRead& read, const std::vector<int64_t>& element,
                                 const std::vector<int64_t>& steps) const;
 
  private:
   explicit ElementReads(std::unique_ptr<ElementFormula> formula);
-  int64_t value(IndexId id, const std::vector<int64_t>& element, const std::vector<int64_t>& steps) const;
   void find_loops(IndexId id, ElementRead& read) const;
 
   std::unique_ptr<ElementFormula> formula_;
+  FormulaPositions positions_;
   std::vector<ElementRead> reads_;
   std::vector<int64_t> counts_;
-  std::vector<int> dimension_of_, loop_of_;  // index of a dimension or loop by atom; -1: none
 };
 
 /// True if each array that the folds of a term read serves adjacent elements of the result along one of its last two

@@ -87,16 +87,18 @@ void describe_steps(const Timed& timed, const std::vector<std::vector<double>>& 
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepInfo& step = timed.runner.steps()[i];
     const double time = times[i].lower_quartile.value;
+    const uint64_t runs = timed.runner.step_runs(i);
+    const int64_t operations = step.operations * static_cast<int64_t>(runs);
     nlohmann::ordered_json entry = {{"name", step.kernel},
                                     {"layers", step.layers},
                                     {"lower_quartile_ms", time},
                                     {"median_ms", times[i].median.value},
                                     {"minimum_ms", times[i].minimum},
-                                    {"operations", step.operations}};
+                                    {"operations", operations}};
     rows.push_back({step.kernel, fmt::format("{:.4f}", time),
-                    fmt::format("{:.1f}", gigas(static_cast<double>(step.operations), time))});
+                    fmt::format("{:.1f}", gigas(static_cast<double>(operations), time))});
     if (peaks) {
-      const KernelWork work = work_of(timed.info.plan.kernels[static_cast<size_t>(step.kernel_index)]);
+      const KernelWork work = work_of(timed.info.plan.kernels[static_cast<size_t>(step.kernel_index)], runs);
       const Roof roof = roof_of(*peaks, work);
       const double share = time > 0 ? roof.seconds * 1e3 / time : 0;
       at_least += roof.seconds * 1e3;

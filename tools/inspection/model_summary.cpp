@@ -40,13 +40,15 @@ ModelSummary summarised(const Model& model, const TermOf& term_of) {
     const Expr term = term_of(kernel);
     works.push_back(term == nullptr ? Work{} : executed_work(term));
   }
-  for (const PlanStep& step : model.steps) {
-    const auto kernel = static_cast<size_t>(step.kernel);
+  const std::vector<int64_t> runs = counted_runs(model.items, model.controls, model.steps.size());
+  for (size_t i = 0; i < model.steps.size(); ++i) {
+    const auto kernel = static_cast<size_t>(model.steps[i].kernel);
     if (!model.kernels[kernel].host.empty()) out.on_host[model.kernels[kernel].host] += 1;
-    out.work = out.work + works[kernel];
+    out.work = out.work + runs[i] * works[kernel];
   }
   for (const PlanControl& control : model.controls)
-    out.controls[control.layers.empty() ? control.name : control.layers.front()] = control.is_loop ? control.most : 0;
+    (control.is_counted() ? out.loops : out.controls)[control.layers.empty() ? control.name : control.layers.front()] =
+        control.is_loop ? control.most : 0;
   out.bytes = array_bytes(model.arrays, model.arena_bytes);
   return out;
 }
@@ -133,6 +135,9 @@ std::string sentence_of(const ModelSummary& summary) {
                                       hoist::counted(static_cast<uint64_t>(most), "time"))
                         : fmt::format("the branch of {} that runs", layer);
   }
+  for (const auto& [layer, iterations] : summary.loops)
+    decided += fmt::format("{} {} begins a loop of {}", decided.empty() ? ";" : ",", layer,
+                           hoist::counted(static_cast<uint64_t>(iterations), "iteration"));
   const std::string states =
       summary.states.empty() ? "" : ", " + hoist::counted(summary.states.size(), "state") + " between runs";
   return fmt::format("{}: {} from {}{}; {} in {}{}, {} multiplications a run, {} of weights, {} between layers{}",
@@ -171,6 +176,7 @@ nlohmann::ordered_json to_json(const ModelSummary& summary) {
   out["step_count"] = summary.steps;
   if (!summary.on_host.empty()) out["on_host"] = summary.on_host;
   if (!summary.controls.empty()) out["controls"] = summary.controls;
+  if (!summary.loops.empty()) out["loops"] = summary.loops;
   out["operations"] = summary.work.arithmetic();
   out["multiplications"] = summary.work.products;
   for (size_t i = 0; i < operation_classes; ++i) {

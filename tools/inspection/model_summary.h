@@ -31,6 +31,8 @@ struct ModelSummary {
   std::map<std::string, size_t> on_host;  ///< the number of steps of each host op
   /// Dynamic control flow, by layer: the maximum iterations of a loop, 0 for a branch.
   std::map<std::string, int64_t> controls;
+  /// The number of iterations of each other loop, by its first layer: parts of a batch, for example.
+  std::map<std::string, int64_t> loops;
   Work work;  ///< executed by the kernels of a run in which each step runs once
   ArrayBytes bytes;
 };

@@ -56,8 +56,10 @@ Prediction predicted(const Model& model, const Profile& profile, const tuning::K
   }
   Prediction out;
   out.is_known = !model.steps.empty();
+  const std::vector<int64_t> runs = counted_runs(model.items, model.controls, model.steps.size());
   for (const PlanStep& step : model.steps) {
     const auto place = static_cast<size_t>(step.kernel);
+    const auto times = static_cast<double>(runs[out.steps.size()]);
     KernelLoad load = kernels[place].load;
     for (size_t i = 0; i < step.arguments.size(); ++i) {
       const auto read = load.work.read.find(argument_name(model.kernels[place], i));
@@ -68,7 +70,8 @@ Prediction predicted(const Model& model, const Profile& profile, const tuning::K
     one.is_measured = kernels[place].measured > 0;
     if (model.kernels[place].host.empty()) {
       one.time = predicted_time(load, profile);
-      one.seconds = one.is_measured ? kernels[place].measured : one.time.seconds();
+      for (double& part : one.time.parts) part *= times;
+      one.seconds = one.is_measured ? kernels[place].measured * times : one.time.seconds();
       out.is_known &= one.seconds > 0;
     } else {
       one.is_measured = true;

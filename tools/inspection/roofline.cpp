@@ -129,7 +129,7 @@ Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels) {
   return peaks;
 }
 
-KernelWork work_of(const PlanKernel& kernel) {
+KernelWork work_of(const PlanKernel& kernel, uint64_t runs) {
   KernelWork out{.operations = kernel.operations};
   const auto term = parse(kernel.expression);
   if (term.ok()) {
@@ -143,6 +143,8 @@ KernelWork work_of(const PlanKernel& kernel) {
     operands += !parameter.written && !is_float(parameter.scalar) && row(parameter.scalar).bits == 8 ? 1 : 0;
   }
   out.on_bytes = operands >= 2;
+  out.operations *= static_cast<int64_t>(runs);
+  out.bytes *= static_cast<int64_t>(runs);
   return out;
 }
 
@@ -163,7 +165,8 @@ std::vector<TimedKernel> timed_kernels(const BundleRunner& bundle, const Plan& p
   for (size_t i = 0; i < seconds.size(); ++i) {
     const StepInfo& step = bundle.steps()[i];
     out.push_back({step.kernel, step.layers, summarise_times(seconds[i]).lower_quartile.value,
-                   work_of(plan.kernels[static_cast<size_t>(step.kernel_index)]), predicted.steps[i].seconds});
+                   work_of(plan.kernels[static_cast<size_t>(step.kernel_index)], bundle.step_runs(i)),
+                   predicted.steps[i].seconds});
   }
   return out;
 }

@@ -65,8 +65,9 @@ struct TimedKernel {
 /// memory.
 Peaks peaks_along_with(Peaks peaks, const std::vector<TimedKernel>& kernels);
 
-/// The work of a kernel. It counts as work on bytes if it reads two 8-bit arrays, values and weights.
-KernelWork work_of(const PlanKernel& kernel);
+/// The work of so many executions of a kernel. It counts as work on bytes if it reads two 8-bit arrays, values and
+/// weights.
+KernelWork work_of(const PlanKernel& kernel, uint64_t runs);
 
 /// Seconds of each step, for each of many runs, with the inputs that the bundle has.
 Result<std::vector<std::vector<double>>> time_steps(BundleRunner& bundle, double seconds);

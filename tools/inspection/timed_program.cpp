@@ -44,8 +44,9 @@ Result<TimedProgram> timed(Program program, const RunOptions& options, const Pro
   out.threads = bundle.threads();
   for (size_t k = 0; k < least.size(); ++k) {
     const StepInfo& step = bundle.steps()[k];
-    out.steps[step.layers.front()] = {std::max(least[k], 1e-9),
-                                      work_of(plan.kernels[static_cast<size_t>(step.kernel_index)]).bytes};
+    out.steps[step.layers.front()] = {
+        std::max(least[k], 1e-9),
+        work_of(plan.kernels[static_cast<size_t>(step.kernel_index)], bundle.step_runs(k)).bytes};
   }
   return out;
 }
