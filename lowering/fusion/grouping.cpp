@@ -10,6 +10,7 @@
 #include "lowering/fusion/kernel_size.h"
 #include "lowering/fusion/shared_reads.h"
 #include "lowering/graph/steps.h"
+#include "lowering/layout/orders.h"
 #include "lowering/terms/arrangement.h"
 #include "lowering/terms/element_reads.h"
 #include "lowering/terms/rereads.h"
@@ -480,11 +481,18 @@ void merge_rows(Program& program) {
   });
 }
 
-void fuse_rows(Program& program, const Profile& profile) {
+Result<Nothing> fuse_rows(Program& program, const Profile& profile) {
   const RowChains chains(program, profile);
+  const std::map<std::string, DimensionOrder> chosen = orders_by_rule(program, profile);
   merge_into_only_consumers(program, by_blocks, [&](const Definition& producer, const Definition& consumer) {
     return chains.merges(producer, consumer);
   });
+  // The rule for images sees other operands now; the orders were chosen for the definitions before.
+  for (const auto& [value, order] : orders_by_rule(program, profile)) {
+    if (const DimensionOrder& before = chosen.at(value); order != before)
+      HOIST_TRY_VOID(store_in_order(program, *find_definition(program, value), before));
+  }
+  return Nothing{};
 }
 
 }  // namespace hoist

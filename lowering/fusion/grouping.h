@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "ir/base/result.h"
 #include "ir/target/profile.h"
 #include "lowering/graph/program.h"
 
@@ -34,6 +35,6 @@ void merge_rows(Program& program);
 /// read the arrays between them: the kernel computes blocks of rows that stay in the cache of a core. Only
 /// contractions of computed operands are merged, as in attention; blocks of rows would read constant weights
 /// repeatedly.
-void fuse_rows(Program& program, const Profile& profile);
+Result<Nothing> fuse_rows(Program& program, const Profile& profile);
 
 }  // namespace hoist

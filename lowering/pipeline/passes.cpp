@@ -99,8 +99,7 @@ Done producers(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 Done blocks_of_rows(LoweredModel& model, const PassOptions& options) {
-  fuse_rows(model.program, options.profile);
-  return Nothing{};
+  return fuse_rows(model.program, options.profile);
 }
 Done knobs(Program& program, const PassOptions& options) {
   choose_knobs(program, options.records);
