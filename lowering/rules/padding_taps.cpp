@@ -168,16 +168,25 @@ bool has_tap_of_mostly_padding(ProgramMatch& match) {
     const ConvolvedDimension& d = (*dimensions)[i];
     if (d.taps == 1) continue;
     for (const bool is_first : {true, false}) {
-      const int64_t tap = is_first ? 0 : d.taps - 1;
-      const Range served = served_outputs(d, tap);
-      const int64_t unserved = d.outputs - std::max<int64_t>(served.end - served.first, 0);
-      // An output that the tap does not serve saves its products, and every output takes an addition.
-      if (2 * unserved <= d.outputs || unserved == d.outputs) continue;
-      if (products / d.taps * unserved < products_of_addition * d.outputs) continue;
+      // All such taps together, so that a window of many taps becomes few convolutions. Their own may be split again.
+      Range served{d.outputs, 0};
+      int64_t count = 0;
+      while (count + 1 < d.taps) {
+        const Range more = served_outputs(d, is_first ? count : d.taps - 1 - count);
+        const Range together =
+            more.first < more.end ? Range{std::min(served.first, more.first), std::max(served.end, more.end)} : served;
+        if (2 * (together.end - together.first) >= d.outputs) break;
+        served = together;
+        ++count;
+      }
+      const int64_t unserved = d.outputs - (served.end - served.first);
+      if (served.first >= served.end) continue;
+      // An output that the taps do not serve saves their products, and every output takes an addition.
+      if (products / d.taps * count * unserved < products_of_addition * d.outputs) continue;
       if (!are_finite(match.known("w"))) return false;
       ConvolutionPart rest = whole_convolution(*dimensions), own = rest;
-      rest.taps[i] = is_first ? Range{1, d.taps} : Range{0, d.taps - 1};
-      own.taps[i] = {tap, tap + 1};
+      rest.taps[i] = is_first ? Range{count, d.taps} : Range{0, d.taps - count};
+      own.taps[i] = is_first ? Range{0, count} : Range{d.taps - count, d.taps};
       own.outputs[i] = served;
       add_part(*dimensions, rest, "", match);
       add_part(*dimensions, own, "own_", match);
