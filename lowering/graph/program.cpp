@@ -41,6 +41,7 @@ class Folding {
     Bindings bindings;
     for (Expr p : parameters_of(e)) bindings[p->name] = constants.at(p->name);
     HOIST_TRY(std::optional<Tensor> value, evaluate_within(e, bindings, budget_.bytes));
+    for (const auto& [name, tensor] : bindings) tensor.release_pages();
     operations_ += work;
     if (value) bytes_ += bytes;
     if (!value) ++left_;
