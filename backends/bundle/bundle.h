@@ -38,8 +38,9 @@ struct SizedPlan {
   Plan* plan;                                          ///< the same inputs and outputs by name, type and rank
 };
 
-/// The same for several sizes, at most most_specialisations(): the first plan is the default. Equal weights are stored
-/// once, for which the arrays get new offsets in the plans.
+/// The same for one or several sizes, at most most_specialisations(): the first plan is the default. Equal weights are
+/// stored once, for which the arrays get new offsets in the plans. The plans lose the constants of their weights as
+/// these are written, so that large weights are not in memory together with their file.
 Result<Nothing> write_bundle(const std::vector<SizedPlan>& plans, const std::filesystem::path& folder,
                              const BundleOptions& options = {});
 

@@ -56,7 +56,8 @@ Result<HashedFile> FolderWriter::write(const std::string& path, std::string_view
   return write_pieces(path, {&content, 1});
 }
 
-Result<HashedFile> FolderWriter::write_pieces(const std::string& path, std::span<const std::string_view> pieces) {
+Result<HashedFile> FolderWriter::write_pieces(const std::string& path, std::span<const std::string_view> pieces,
+                                              const std::function<void(size_t)>& written) {
   const std::filesystem::path full = this->path() / path;
   const std::filesystem::path shown = folder_ / path;
   const std::error_code error = make_folders_below(this->path(), std::filesystem::path(path).parent_path());
@@ -67,10 +68,12 @@ Result<HashedFile> FolderWriter::write_pieces(const std::string& path, std::span
   XXH64_reset(hash.get(), 0);
   HashedFile out{path, 0, 0};
   int problem = 0;
-  for (const std::string_view piece : pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const std::string_view piece = pieces[i];
     if ((problem = write_whole(file, piece)) != 0) break;
     XXH64_update(hash.get(), piece.data(), piece.size());
     out.bytes += piece.size();
+    if (written) written(i);
   }
   // Some file systems report a full disk only here.
   if (::close(file) != 0 && problem == 0) problem = errno;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,8 +22,9 @@ class FolderWriter {
 
   /// Writes one file, creating folders as needed, and returns its size and hash.
   Result<HashedFile> write(const std::string& path, std::string_view content);
-  /// The same, from consecutive pieces.
-  Result<HashedFile> write_pieces(const std::string& path, std::span<const std::string_view> pieces);
+  /// The same, from consecutive pieces; calls `written` with the index of each after it.
+  Result<HashedFile> write_pieces(const std::string& path, std::span<const std::string_view> pieces,
+                                  const std::function<void(size_t)>& written = {});
 
   /// The sibling, which holds the files until commit.
   const std::filesystem::path& path() const { return temporary_.path(); }

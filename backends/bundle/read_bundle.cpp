@@ -174,17 +174,20 @@ Result<BundleInfo> read_bundle(const std::filesystem::path& folder, bool with_we
     return Diagnostic{(inner / "manifest.json").string(), problem.what(), "compile the model again"};
   }
   if (!with_weights) return out;
-  HOIST_TRY(const std::string weights, listed_file(root.plan, "weights.bin", folder));
+  hoist_file_bytes file = {};
+  if (hoist_plan_map(&root.plan, "weights.bin", &file, &error) != HOIST_OK) return failed();
+  const std::shared_ptr<std::byte> weights(reinterpret_cast<std::byte*>(file.data),
+                                           [file](std::byte*) mutable { hoist_drop_file(&file); });
   for (PlanArray& array : out.plan.arrays) {
     if (array.place != Place::weights) continue;
     const auto bytes = static_cast<size_t>(byte_size(array.scalar, array.shape));
-    if (static_cast<size_t>(array.offset) + bytes > weights.size()) {
+    if (static_cast<size_t>(array.offset) + bytes > file.bytes) {
       return Diagnostic{(folder / "weights.bin").string(),
                         array.name + " ends at byte " + std::to_string(static_cast<size_t>(array.offset) + bytes) +
-                            ", the file has " + std::to_string(weights.size()),
+                            ", the file has " + std::to_string(file.bytes),
                         "compile the model again"};
     }
-    const auto* begin = reinterpret_cast<const std::byte*>(weights.data()) + array.offset;
+    const std::byte* begin = weights.get() + array.offset;
     array.constant = Tensor(array.scalar, array.shape, std::vector<std::byte>(begin, begin + bytes));
   }
   return out;

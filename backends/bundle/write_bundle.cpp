@@ -59,9 +59,13 @@ void share_weights(const std::vector<SizedPlan>& plans) {
   }
 }
 
+/// Called with the offset of weights that are written.
+using WeightsWritten = std::function<void(int64_t offset)>;
+
 /// The packed arrays of all plans in the order of their offsets, with zeros between them. Arrays at the same offset are
 /// equal and share their bytes.
-Result<HashedFile> write_weights(const std::vector<ListedPlan>& plans, FolderWriter& writer) {
+Result<HashedFile> write_weights(const std::vector<ListedPlan>& plans, FolderWriter& writer,
+                                 const WeightsWritten& written) {
   std::map<int64_t, std::string_view> arrays;
   for (const ListedPlan& one : plans) {
     for (const PlanArray& array : one.plan->arrays) {
@@ -78,6 +82,7 @@ Result<HashedFile> write_weights(const std::vector<ListedPlan>& plans, FolderWri
   }
   static const std::string zeros(4096, '\0');
   std::vector<std::string_view> pieces;
+  std::map<size_t, int64_t> offsets;  // of the pieces that are arrays
   int64_t at = 0;
   const auto fill_to = [&](int64_t offset) {
     for (; at < offset; at += static_cast<int64_t>(pieces.back().size())) {
@@ -87,11 +92,14 @@ Result<HashedFile> write_weights(const std::vector<ListedPlan>& plans, FolderWri
   for (const auto& [offset, bytes] : arrays) {
     HOIST_CHECK(offset >= at, "weights at offset " + std::to_string(offset) + " overlap those before");
     fill_to(offset);
+    offsets.emplace(pieces.size(), offset);
     pieces.push_back(bytes);
     at += static_cast<int64_t>(bytes.size());
   }
   fill_to(weights_bytes(plans));
-  return writer.write_pieces("weights.bin", pieces);
+  return writer.write_pieces("weights.bin", pieces, [&](size_t piece) {
+    if (const auto array = offsets.find(piece); written && array != offsets.end()) written(array->second);
+  });
 }
 
 Result<bool> may_replace(const std::filesystem::path& folder, const BundleOptions& options) {
@@ -197,7 +205,7 @@ Result<Nothing> read_back(const std::filesystem::path& folder) {
 }
 
 Result<Nothing> write_plans(const std::vector<ListedPlan>& plans, const std::filesystem::path& folder,
-                            const BundleOptions& options) {
+                            const BundleOptions& options, const WeightsWritten& written = {}) {
   check_specialisations(plans);
   std::filesystem::path name = folder;
   if (!name.has_filename()) name = name.parent_path();
@@ -207,7 +215,7 @@ Result<Nothing> write_plans(const std::vector<ListedPlan>& plans, const std::fil
   const bool several = plans.size() > 1;
   const Plan& plan = *plans.front().plan;
   std::vector<HashedFile> files;
-  HOIST_TRY(HashedFile weights, write_weights(plans, writer));
+  HOIST_TRY(HashedFile weights, write_weights(plans, writer, written));
   files.push_back(std::move(weights));
   HOIST_TRY(const std::vector<HashedFile> parts,
             write_parts(plan, "", several ? plans : std::vector<ListedPlan>{}, writer));
@@ -257,8 +265,20 @@ Result<Nothing> write_bundle(const std::vector<SizedPlan>& plans, const std::fil
                              const BundleOptions& options) {
   if (plans.size() > 1) share_weights(plans);
   std::vector<ListedPlan> listed;
-  for (const SizedPlan& one : plans) listed.push_back({one.sizes, one.plan});
-  return write_plans(listed, folder, options);
+  std::multimap<int64_t, PlanArray*> weights;
+  for (const SizedPlan& one : plans) {
+    listed.push_back({one.sizes, one.plan});
+    for (PlanArray& array : one.plan->arrays) {
+      if (array.place == Place::weights) weights.emplace(array.offset, &array);
+    }
+  }
+  return write_plans(listed, folder, options, [&](int64_t offset) {
+    const auto [first, last] = weights.equal_range(offset);
+    for (auto at = first; at != last; ++at) {
+      at->second->constant.release_pages();
+      at->second->constant = Tensor();
+    }
+  });
 }
 
 }  // namespace hoist

@@ -70,7 +70,7 @@ HOIST_INTERNAL void hoist_close_parts(hoist_bundle* b) {
 void hoist_close(hoist_bundle* b) {
   if (!b) return;
   hoist_family* family = b->family;
-  unsigned char* weights = b->weights;
+  hoist_file_bytes weights = b->weights;
   size_t* users = b->weights_users;
   hoist_close_parts(b);
   for (size_t i = 0; family && family->others && i < family->count; ++i) {
@@ -78,7 +78,7 @@ void hoist_close(hoist_bundle* b) {
   }
   hoist_family_free(family);
   if (!users || __atomic_sub_fetch(users, 1, __ATOMIC_ACQ_REL)) return;
-  free(weights);
+  hoist_drop_file(&weights);
   free(users);
 }
 

@@ -36,12 +36,11 @@ HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* b, int has_weights)
 }
 
 HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* b, hoist_error* error) {
-  size_t bytes = 0;
-  if (b->weights) return HOIST_OK; /* another specialisation has read it */
-  const hoist_status status = hoist_plan_file(&b->plan, "weights.bin", &b->weights, &bytes, error);
-  if (status || bytes == b->plan.weights_bytes) return status;
-  return hoist_fail(error, HOIST_BAD_BUNDLE, "weights.bin: has %zu bytes, the arrays in plan.bin need %llu", bytes,
-                    (unsigned long long)b->plan.weights_bytes);
+  if (b->weights.data) return HOIST_OK; /* another specialisation has read it */
+  const hoist_status status = hoist_plan_map(&b->plan, "weights.bin", &b->weights, error);
+  if (status || b->weights.bytes == b->plan.weights_bytes) return status;
+  return hoist_fail(error, HOIST_BAD_BUNDLE, "weights.bin: has %zu bytes, the arrays in plan.bin need %llu",
+                    b->weights.bytes, (unsigned long long)b->plan.weights_bytes);
 }
 
 /* Zeros for all arrays but weights, so that elements that no kernel writes are the same in every run. The border of a

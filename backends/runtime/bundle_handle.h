@@ -41,11 +41,11 @@ struct hoist_bundle {
   hoist_target target;
   struct hoist_opencl* opencl; /* each engine's own state; the other pointer is NULL */
   struct hoist_native* native;
-  hoist_options options;  /* for further sessions */
-  int is_open;            /* no function changes the parts that sessions share from then on */
-  unsigned char checking; /* options.separate_buffers */
-  unsigned char* weights; /* the file; stays while a CPU device uses it in place */
-  size_t* weights_users;  /* atomic: handles that use `weights`, which the last one frees; the program's handles only */
+  hoist_options options;    /* for further sessions */
+  int is_open;              /* no function changes the parts that sessions share from then on */
+  unsigned char checking;   /* options.separate_buffers */
+  hoist_file_bytes weights; /* stay while a CPU device uses them in place */
+  size_t* weights_users; /* atomic: handles that use `weights`, which the last one drops; the program's handles only */
   const hoist_bundle* shares_with; /* while a session opens: the handle with the same plan whose parts it shares */
   hoist_family* family; /* all specialisations of the bundle, which share it and the weights; NULL if there is one */
   hoist_values io;
@@ -66,8 +66,8 @@ HOIST_INTERNAL uint64_t hoist_add(uint64_t a, uint64_t b);
 
 /* Fails if the bundle does not fit into the device; its weights count unless another specialisation holds them. */
 HOIST_INTERNAL hoist_status hoist_check_memory(hoist_bundle* bundle, int has_weights);
-/* Reads the file into bundle->weights and checks its size. The message goes into `error`, so that another thread may
- * read it. */
+/* Reads or maps the file as bundle->weights and checks its size. The message goes into `error`, so that another thread
+ * may read it. */
 HOIST_INTERNAL hoist_status hoist_read_weights(hoist_bundle* bundle, hoist_error* error);
 /* The initial byte of an array that is not a weight. */
 HOIST_INTERNAL int hoist_first_byte(const hoist_bundle* bundle, const hoist_plan_array* array);

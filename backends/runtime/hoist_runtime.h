@@ -7,8 +7,10 @@
  * hashes, sizes, offsets and launch sizes are checked before use, and a damaged file causes an error, never a crash.
  * The kernels are trusted: they are compiled and run, on a CPU as native code of your process, and the hashes (XXH64)
  * detect damage but are not a signature. Open bundles only from sources whose programs you would run; SECURITY.md of
- * hoist describes signatures. Different handles may be used by different threads at the same time, even if they share
- * a context; one handle must not.
+ * hoist describes signatures. Weights of 4 MiB and more stay mapped while a handle uses them, so that processes share
+ * their memory: replace an open bundle by renaming a folder, as hoist does, instead of writing to its files, because
+ * the system ends a process that reads bytes which a mapped file has lost. Different handles may be used by different
+ * threads at the same time, even if they share a context; one handle must not.
  *
  * The first call into OpenCL sets environment variables of PoCL, unless they are set; PoCL reads them once per
  * process. Set them yourself for other values. POCL_AFFINITY=1 is set if the process may use all cores, because PoCL

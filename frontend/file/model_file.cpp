@@ -1,7 +1,6 @@
 #include "frontend/file/model_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -10,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "ir/base/mapped_file.h"
 
 namespace hoist {
 namespace {
@@ -64,15 +65,6 @@ std::optional<size_t> OpenedFile::read(void* into, size_t size, int64_t offset) 
   return done;
 }
 
-std::shared_ptr<std::byte> OpenedFile::map(size_t size, int64_t offset) const {
-  const auto before = static_cast<size_t>(offset % sysconf(_SC_PAGESIZE));
-  const size_t mapped = size + before;
-  void* start = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, number_,
-                     static_cast<off_t>(offset) - static_cast<off_t>(before));
-  if (start == MAP_FAILED) return nullptr;
-  return {static_cast<std::byte*>(start) + before, [start, mapped](std::byte*) { munmap(start, mapped); }};
-}
-
 ModelHash::ModelHash() : state_(XXH3_createState()) {
   HOIST_CHECK(state_ && XXH3_64bits_reset(state_.get()) == XXH_OK, "no memory for a hash");
 }
@@ -83,8 +75,9 @@ uint64_t ModelHash::digest() const { return XXH3_64bits_digest(state_.get()); }
 
 void ModelHash::Release::operator()(XXH3_state_s* state) const { XXH3_freeState(state); }
 
-Result<std::shared_ptr<std::byte>> ExternalData::read(const ExternalPlace& place, int64_t bytes,
-                                                      const std::string& owner) const {
+Result<Tensor> ExternalData::read(const ExternalPlace& place, Scalar scalar, std::vector<int64_t> shape,
+                                  const std::string& owner) const {
+  const int64_t bytes = byte_size(scalar, shape);
   const std::string quoted = "'" + place.location + "'";
   const auto outside = [&] {
     return Diagnostic{owner, "its external data file " + quoted + " lies outside the model's folder",
@@ -131,15 +124,23 @@ Result<std::shared_ptr<std::byte>> ExternalData::read(const ExternalPlace& place
                       "the file may be truncated"};
   }
   const auto size = static_cast<size_t>(bytes);
-  std::shared_ptr<std::byte> out = size >= least_mapped_bytes ? file.map(size, place.offset) : nullptr;
-  if (out == nullptr) {  // small, or of a file system that maps no files
-    const std::shared_ptr<std::byte[]> own = std::make_shared_for_overwrite<std::byte[]>(size);
-    out = {own, own.get()};
-    if (file.read(out.get(), size, place.offset) != size)
-      return Diagnostic{owner, "its external data file " + quoted + " cannot be read", ""};
+  const auto hashed = [&](Tensor tensor) {
+    if (hash_ != nullptr) {
+      hash_->add(tensor.bytes().data(), size);
+      tensor.release_pages();
+    }
+    return tensor;
+  };
+  const bool is_aligned = place.offset % std::max(row(scalar).bits / 8, 1) == 0;
+  if (is_aligned && size >= least_mapped_bytes) {
+    if (auto mapped = map_file(file.number(), size, place.offset, file_path.string()))
+      return hashed(Tensor::of_mapping(scalar, std::move(shape), std::move(mapped)));
   }
-  if (hash_ != nullptr) hash_->add(out.get(), size);
-  return out;
+  // Small, at an odd place, or in a file system that maps no files.
+  auto own = std::make_unique_for_overwrite<std::byte[]>(size);
+  if (file.read(own.get(), size, place.offset) != size)
+    return Diagnostic{owner, "its external data file " + quoted + " cannot be read", ""};
+  return hashed(Tensor(scalar, std::move(shape), std::move(own)));
 }
 
 }  // namespace hoist

@@ -8,8 +8,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/base/result.h"
+#include "ir/language/tensor.h"
 
 struct XXH3_state_s;
 
@@ -30,9 +32,6 @@ class OpenedFile {
   size_t size() const { return size_; }  ///< size in bytes at the time of opening
   /// Up to this number of bytes at an offset; fewer if the file ends first, nothing on an error.
   std::optional<size_t> read(void* into, size_t size, int64_t offset) const;
-  /// A private mapping of `size` bytes at an offset, which must lie in the file; null on an error. Writes do not reach
-  /// the file. A process that reads bytes by which the file has shrunk since then is killed by the system.
-  std::shared_ptr<std::byte> map(size_t size, int64_t offset) const;
 
  private:
   int number_;
@@ -65,10 +64,11 @@ class ExternalData {
   /// All bytes read are added to `hash`, which outlives this object; null: large tensors are read on first use.
   ExternalData(std::filesystem::path model_folder, ModelHash* hash) : folder_(std::move(model_folder)), hash_(hash) {}
 
-  /// Exactly `bytes` bytes, of large tensors as a private mapping of the file. `owner` ("tensor 'w'") goes into the
-  /// messages. Errors: an absolute location or one that leads out of the folder, also through links; a missing or
-  /// special file; too few bytes; a length that is not `bytes`.
-  Result<std::shared_ptr<std::byte>> read(const ExternalPlace& place, int64_t bytes, const std::string& owner) const;
+  /// The tensor, as a mapping of the file if it is large. `owner` ("tensor 'w'") goes into the messages. Errors: an
+  /// absolute location or one that leads out of the folder, also through links; a missing or special file; too few
+  /// bytes; a length that is not the tensor's.
+  Result<Tensor> read(const ExternalPlace& place, Scalar scalar, std::vector<int64_t> shape,
+                      const std::string& owner) const;
 
  private:
   std::filesystem::path folder_;

@@ -95,8 +95,7 @@ Result<Tensor> tensor_from_proto(onnx::TensorProto proto, const std::string& own
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     if (external == nullptr) return Diagnostic{owner, "has external data, which have no place here", ""};
     HOIST_TRY(const ExternalPlace place, external_place(proto, owner));
-    HOIST_TRY(std::shared_ptr<std::byte> bytes, external->read(place, *size, owner));
-    return Tensor(*scalar, std::move(shape), std::move(bytes));
+    return external->read(place, *scalar, std::move(shape), owner);
   }
   if (proto.has_raw_data() && !(proto.raw_data().empty() && *size != 0)) {
     const std::string& raw = proto.raw_data();

@@ -387,6 +387,8 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
     const ValueTypes types = infer_types(model);
     FreshNames fresh(graph);
     Nodes expanded;
+    bool any_done = false;
+    std::map<std::string, std::string> failed;
     for (onnx::NodeProto& node : *graph.mutable_node()) {
       bool done = false;
       if (wanted(node)) {
@@ -403,10 +405,11 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
         for (int i = 0; body && missing.empty() && i < body->node_size(); ++i) missing = lacks(body->node(i), false);
         Nodes appended;
         done = body && missing.empty() && append_body(node, *body, fresh, appended).empty();
+        any_done = any_done || done;
         if (done)
           expanded.MergeFrom(appended);
         else
-          lacking.emplace(node.name(), missing);
+          failed.emplace(node.name(), missing);
       }
       if (!done) expanded.Add()->Swap(&node);
       if (expanded.size() > maximum_layers) {
@@ -414,6 +417,8 @@ Diagnostics expand_standard_functions(onnx::ModelProto& model, int opset, const 
       }
     }
     graph.mutable_node()->Swap(&expanded);
+    // An expanded body may give the type that the builder of another body requires.
+    if (!any_done || round + 1 == maximum_rounds) lacking.merge(failed);
   }
   return {};
 }

@@ -23,19 +23,34 @@ static uint64_t hash_merge(uint64_t accumulator, uint64_t lane) {
   return (accumulator ^ hash_round(0, lane)) * prime1 + prime4;
 }
 
-HOIST_INTERNAL uint64_t hoist_hash(const void* data, size_t bytes) {
+HOIST_INTERNAL void hoist_hash_begin(hoist_hash_state* state) {
+  *state = (hoist_hash_state){{prime1 + prime2, prime2, 0, 0 - prime1}, 0};
+}
+
+HOIST_INTERNAL void hoist_hash_blocks(hoist_hash_state* state, const void* data, size_t blocks) {
+  const unsigned char* p = data;
+  uint64_t lanes[4];
+  memcpy(lanes, state->lanes, sizeof lanes);
+  for (const unsigned char* end = p + blocks * HOIST_HASH_BLOCK; p < end; p += HOIST_HASH_BLOCK) {
+    for (int i = 0; i < 4; ++i) lanes[i] = hash_round(lanes[i], little64(p + 8 * i));
+  }
+  memcpy(state->lanes, lanes, sizeof lanes);
+  state->bytes += blocks * HOIST_HASH_BLOCK;
+}
+
+HOIST_INTERNAL uint64_t hoist_hash_end(hoist_hash_state* state, const void* data, size_t bytes) {
   const unsigned char* p = data;
   const unsigned char* end = p + bytes;
+  const size_t blocks = bytes / HOIST_HASH_BLOCK;
+  hoist_hash_blocks(state, p, blocks);
+  p += blocks * HOIST_HASH_BLOCK;
+  const uint64_t* lanes = state->lanes;
   uint64_t hash = prime5;
-  if (bytes >= 32) {
-    uint64_t lanes[4] = {prime1 + prime2, prime2, 0, 0 - prime1};
-    for (; end - p >= 32; p += 32) {
-      for (int i = 0; i < 4; ++i) lanes[i] = hash_round(lanes[i], little64(p + 8 * i));
-    }
+  if (state->bytes > 0) {
     hash = rotate_left(lanes[0], 1) + rotate_left(lanes[1], 7) + rotate_left(lanes[2], 12) + rotate_left(lanes[3], 18);
     for (int i = 0; i < 4; ++i) hash = hash_merge(hash, lanes[i]);
   }
-  hash += bytes;
+  hash += state->bytes + (uint64_t)(end - p);
   for (; end - p >= 8; p += 8) hash = rotate_left(hash ^ hash_round(0, little64(p)), 27) * prime1 + prime4;
   if (end - p >= 4) {
     const uint64_t lane = little64((const unsigned char[8]){p[0], p[1], p[2], p[3], 0, 0, 0, 0});
@@ -46,6 +61,12 @@ HOIST_INTERNAL uint64_t hoist_hash(const void* data, size_t bytes) {
   hash = (hash ^ hash >> 33) * prime2;
   hash = (hash ^ hash >> 29) * prime3;
   return hash ^ hash >> 32;
+}
+
+HOIST_INTERNAL uint64_t hoist_hash(const void* data, size_t bytes) {
+  hoist_hash_state state;
+  hoist_hash_begin(&state);
+  return hoist_hash_end(&state, data, bytes);
 }
 
 /* ---- the table ---- */

@@ -21,6 +21,16 @@ extern "C" {
 /* XXH64 with seed 0. */
 HOIST_INTERNAL uint64_t hoist_hash(const void* data, size_t bytes);
 
+/* The same for data in pieces: whole blocks of HOIST_HASH_BLOCK bytes, then a rest of any length. */
+#define HOIST_HASH_BLOCK ((size_t)32)
+typedef struct hoist_hash_state {
+  uint64_t lanes[4];
+  uint64_t bytes;
+} hoist_hash_state;
+HOIST_INTERNAL void hoist_hash_begin(hoist_hash_state* state);
+HOIST_INTERNAL void hoist_hash_blocks(hoist_hash_state* state, const void* data, size_t blocks);
+HOIST_INTERNAL uint64_t hoist_hash_end(hoist_hash_state* state, const void* data, size_t bytes);
+
 #define HOIST_LONGEST_STRING ((size_t)1 << 30)
 
 /* A string of arbitrary bytes, including zeros, with a terminating zero. */

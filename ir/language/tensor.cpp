@@ -1,5 +1,8 @@
 #include "ir/language/tensor.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -294,6 +297,22 @@ Tensor::Tensor(Scalar scalar, std::vector<int64_t> shape, std::shared_ptr<std::b
       bytes_(std::move(bytes)),
       byte_count_(static_cast<size_t>(byte_size(scalar, shape_))) {}
 
+Tensor Tensor::of_mapping(Scalar scalar, std::vector<int64_t> shape, std::shared_ptr<std::byte> bytes) {
+  Tensor out(scalar, std::move(shape), std::move(bytes));
+  out.is_mapped_ = true;
+  return out;
+}
+
+void Tensor::release_pages() const {
+  if (!is_mapped_) return;
+  // The mapping begins with a page, the tensor perhaps inside it.
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(bytes_.get()) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(bytes_.get()) + byte_count_;
+  // Advice: after a failure the pages stay.
+  static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+}
+
 template <class Container>
 void Tensor::take(Container bytes) {
   const auto owner = std::make_shared<Container>(std::move(bytes));
@@ -311,6 +330,7 @@ std::byte* Tensor::data() {
     std::memcpy(own.get(), bytes_.get(), byte_count_);
     bytes_ = {own, own.get()};
   }
+  is_mapped_ = false;
   return bytes_.get();
 }
 

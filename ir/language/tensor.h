@@ -24,6 +24,8 @@ class Tensor {
   /// As above; the buffer must have exactly that many bytes, writable ones, and no other writer.
   Tensor(Scalar scalar, std::vector<int64_t> shape, std::unique_ptr<std::byte[]> bytes);
   Tensor(Scalar scalar, std::vector<int64_t> shape, std::shared_ptr<std::byte> bytes);
+  /// The same, of a private mapping of a file; `bytes` keeps the mapping.
+  static Tensor of_mapping(Scalar scalar, std::vector<int64_t> shape, std::shared_ptr<std::byte> bytes);
 
   Scalar scalar() const { return scalar_; }
   const std::vector<int64_t>& shape() const { return shape_; }
@@ -32,6 +34,10 @@ class Tensor {
   /// Writable bytes; shared bytes are copied first.
   std::byte* data();
   const std::byte* data() const { return bytes_.get(); }
+  /// Removes the pages of a mapped file from the memory of the process; the next access loads them. No effect on other
+  /// tensors. Called after an access to every byte of large weights, so that a model's file does not stay in memory as
+  /// a whole.
+  void release_pages() const;
 
   /// An element converted to a wider type: floats (and bool as 0 or 1) to double, integers to int64 (u64 keeps its
   /// bits).
@@ -59,6 +65,7 @@ class Tensor {
   std::vector<int64_t> shape_;
   std::shared_ptr<std::byte> bytes_;  // keeps the owner of the bytes alive
   size_t byte_count_;
+  bool is_mapped_ = false;  // a mapped file has the bytes, and no write has changed a page
 };
 
 /// The size in bytes of a tensor of this scalar type and shape.

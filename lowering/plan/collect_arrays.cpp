@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "ir/evaluate/evaluate.h"
+#include "ir/text/program_text.h"
 #include "lowering/plan/rows.h"
 
 namespace hoist {
@@ -57,9 +58,26 @@ Result<Nothing> check_storage(const Program& program) {
   return Nothing{};
 }
 
+// Large constants do not stay in memory together with the arrays that are packed from them.
+bool is_large(const Tensor& constant) { return constant.bytes().size() >= size_t{1} << 20; }
+
+void withhold(Program& program, const std::string& name, const std::string& hash) {
+  Tensor& constant = program.constants.at(name);
+  program.withheld.emplace(name, hash);
+  constant = Tensor(constant.scalar(), constant.shape());  // zeros that take no memory
+}
+
+// Only the terms of this program are read from here on.
+void withhold_constants(Program& original) {
+  for (const auto& [name, constant] : original.constants) {
+    if (is_large(constant)) withhold(original, name, "");
+  }
+}
+
 // Constants as packed, consecutive arrays. Stored as they are in the model, they share its bytes.
 Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array, bool with_values) {
   int64_t bytes = 0;
+  if (with_values) withhold_constants(model.original);
   for (PlanArray& array : model.arrays) {
     if (array.place != Place::weights) continue;
     const Storage& s = *by_array.at(array.name);
@@ -69,6 +87,7 @@ Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array
       array.constant = constant;
     } else if (with_values) {
       HOIST_TRY(array.constant, evaluate(packed, {{"w", constant}}));
+      if (is_large(constant)) withhold(model.program, array.name, constant_hash(constant));
     } else {
       array.constant = Tensor(array.scalar, shape_of(packed->type));
     }

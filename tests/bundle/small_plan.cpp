@@ -197,6 +197,13 @@ Plan small_plan() {
   return plan;
 }
 
+Plan large_plan() {
+  Plan plan = small_plan();
+  const std::vector<int64_t> shape = {1 << 20};
+  plan.arrays.push_back({"large", Scalar::f32, shape, Place::weights, 256, Tensor(Scalar::f32, shape)});
+  return plan;
+}
+
 Plan counted_plan() {
   Plan plan;
   plan.model_name = "counted";

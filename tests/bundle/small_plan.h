@@ -14,6 +14,9 @@ namespace hoist {
 /// Steps: shift (into the arena), border (into a cleared 16x16), blur (into the output). A second output is the input.
 Plan small_plan();
 
+/// small_plan() with 4 MiB of further weights, which the runtime maps.
+Plan large_plan();
+
 /// y = 2 * x for [2][4] elements; the first element of x, truncated to an integer, is the actual length of each row.
 Plan counted_plan();
 

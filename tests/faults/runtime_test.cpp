@@ -63,6 +63,8 @@ TEST(RuntimeFaults, EveryCallThatFailsOnADeviceWithMemoryOfItsOwnHasACleanEnd) {
   }
 }
 
+TEST(RuntimeFaults, EveryCallThatFailsWithMappedWeightsHasACleanEnd) { expect_clean_ends(large_plan()); }
+
 TEST(RuntimeFaults, EveryCallThatFailsInAStepOnTheHostHasACleanEnd) { expect_clean_ends(text_plan()); }
 
 TEST(RuntimeFaults, EveryCallThatFailsInALoopOrABranchHasACleanEnd) { expect_clean_ends(controlled_plan()); }

@@ -89,6 +89,18 @@ WRAP_AS(free, void, (void* block)) {
   __real_free(block);
 }
 
+WRAP_AS(mmap, void*, (void* at, size_t bytes, int protection, int flags, int file, off_t offset)) {
+  if (fails(FAULT_MEMORY, "mmap", ENOMEM)) return MAP_FAILED;
+  void* const mapped = __real_mmap(at, bytes, protection, flags, file, offset);
+  if (mapped != MAP_FAILED) add(&live_blocks, 1);
+  return mapped;
+}
+
+WRAP_AS(munmap, int, (void* at, size_t bytes)) {
+  add(&live_blocks, -1);
+  return __real_munmap(at, bytes);
+}
+
 WRAP_SIMPLE(setenv, int, (const char* name, const char* value, int replace), (name, value, replace), FAULT_MEMORY,
             ENOMEM, -1)
 

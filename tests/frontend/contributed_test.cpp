@@ -3,6 +3,7 @@
 #include <onnx/defs/attr_proto_util.h>
 
 #include <limits>
+#include <map>
 
 #include "ir/operators/operators.h"
 #include "ir/program/program_values.h"
@@ -245,6 +246,21 @@ TEST(Contributed, WeightsInBlocksAreDequantised) {
       for (const Definition& d : chain->definitions) EXPECT_NE(d.expression->operation->name, "MatMulNBits");
     }
   }
+}
+
+TEST(Contributed, AnExpandedBodyGivesTheTypeThatAnotherBodyRequires) {
+  onnx::ModelProto model = empty_model(23);
+  add_input(model, "x", {"1", "2", "4", "4"});
+  for (const auto& [name, shape] :
+       std::map<std::string, std::vector<int64_t>>{{"w", {3, 2, 1, 1}}, {"cosines", {1, 4, 2}}, {"sines", {1, 4, 2}}})
+    *model.mutable_graph()->add_initializer() = float_tensor(name, shape);
+  onnx::AttributeProto& activation = *add_contributed(model, "FusedConv", {"x", "w"}, {"y"}).add_attribute();
+  activation.set_name("activation");
+  activation.set_type(onnx::AttributeProto::STRING);
+  activation.set_s("Relu");
+  add_node(model, "RotaryEmbedding", {"y", "cosines", "sines"}, {"z"}, "turned");
+  add_output(model, "z", {"1", "3", "4", "4"});
+  EXPECT_THAT(calls_of(read_contributed(model)), testing::Contains("Conv"));
 }
 
 struct Layer {

@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <chrono>
+
+#include "ir/base/mapped_file.h"
 #include "tests/frontend/model_builder.h"
 
 namespace hoist {
@@ -128,6 +131,71 @@ TEST_F(ExternalDataTest, LargeTensorsAreReadOnFirstUse) {
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200'000) << "in kB";
   EXPECT_EQ(read_model(folder_.path() / "m.onnx", options)->constants.at("table").float_at(1), 0);
+}
+
+// Another program may write the file during a compilation.
+class ChangedDataTest : public ExternalDataTest {
+ protected:
+  static constexpr int elements = 1 << 20;
+
+  Result<Program> read() {
+    onnx::ModelProto model = empty_model();
+    onnx::TensorProto& table = *model.mutable_graph()->add_initializer();
+    table.set_name("table");
+    table.set_data_type(onnx::TensorProto::FLOAT);
+    table.add_dims(elements);
+    place(table, {{"location", "w.bin"}});
+    add_input(model, "x", {"1"});
+    *model.mutable_graph()->add_node() = make_node("Add", {"table", "x"}, {"y"});
+    add_output(model, "y", {std::to_string(elements)});
+    return read_model(folder_.write("m.onnx", model.SerializeAsString()), ReadOptions());
+  }
+
+  const std::filesystem::path file_ = folder_.write("w.bin", floats(elements, 3));
+};
+
+TEST_F(ChangedDataTest, AFileThatStaysIsNoError) {
+  const auto program = read();
+  ASSERT_TRUE(program.ok()) << messages(program);
+  EXPECT_TRUE(mapped_files_unchanged().ok());
+}
+
+TEST_F(ChangedDataTest, ATruncatedFileIsAnErrorInsteadOfASignal) {
+  {
+    const auto program = read();
+    ASSERT_TRUE(program.ok()) << messages(program);
+    files::resize_file(file_, 4096);
+    EXPECT_EQ(program->constants.at("table").float_at(0), 3);
+    EXPECT_EQ(program->constants.at("table").float_at(elements - 1), 0);
+    const auto changed = mapped_files_unchanged();
+    ASSERT_FALSE(changed.ok());
+    EXPECT_THAT(changed.errors()[0].text(), HasSubstr("w.bin: has changed since it was opened"));
+  }
+  // The file's mappings are gone, and what was read stays wrong.
+  const auto lost = mapped_files_unchanged();
+  ASSERT_FALSE(lost.ok());
+  EXPECT_THAT(lost.errors()[0].text(), HasSubstr("its external data became shorter while they were read"));
+  EXPECT_TRUE(mapped_files_unchanged().ok());
+}
+
+TEST_F(ChangedDataTest, AFileThatIsWrittenToIsAnError) {
+  const auto program = read();
+  ASSERT_TRUE(program.ok()) << messages(program);
+  const auto before = files::last_write_time(file_);
+  folder_.write("w.bin", floats(elements, 4));
+  files::last_write_time(file_, before + std::chrono::seconds(1));  // clocks of file systems are coarse
+  EXPECT_FALSE(mapped_files_unchanged().ok());
+}
+
+TEST_F(ChangedDataTest, ReleasedPagesAreReadAgain) {
+  auto program = read();
+  ASSERT_TRUE(program.ok()) << messages(program);
+  Tensor& table = program->constants.at("table");
+  table.release_pages();
+  EXPECT_EQ(table.float_at(5), 3);
+  table.set_float(5, 7);
+  table.release_pages();  // keeps what was written
+  EXPECT_EQ(table.float_at(5), 7);
 }
 
 }  // namespace

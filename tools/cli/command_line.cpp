@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "backends/runtime/hoist_runtime.h"
+#include "ir/base/mapped_file.h"
 #include "ir/base/temporary_folder.h"
 #include "ir/operators/operators.h"
 #include "lowering/rules/rules.h"
@@ -82,6 +83,7 @@ ExitCode run_command_line(int argument_count, const char* const* arguments) try 
   hoist_offer_serial_devices();  // this process has no OpenCL code but hoist's
   ExitCode code = ExitCode::done;
   auto outcome = do_command({arguments + 1, arguments + argument_count});
+  if (auto unchanged = mapped_files_unchanged(); outcome.ok() && !unchanged) outcome = unchanged.errors();
   if (outcome.ok()) {
     code = *outcome;
   } else {

@@ -1,9 +1,12 @@
 #include "tools/commands/compiled_bundle.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 
 #include "backends/bundle/bundle.h"
 #include "frontend/write_model.h"
+#include "ir/base/mapped_file.h"
 #include "ir/base/stopwatch.h"
 #include "ir/text/counted.h"
 #include "lowering/terms/statements.h"
@@ -60,7 +63,6 @@ Diagnostics mismatch_of(const Options& command, const CompiledModel& compiled, c
 }
 
 Result<Nothing> write_models(std::vector<SizedModel>& models, const std::string& output, const BundleOptions& options) {
-  if (models.size() == 1) return write_bundle(models.front().compiled.plan, output, options);
   std::vector<SizedPlan> plans;
   for (SizedModel& model : models) plans.push_back({model.sizes, &model.compiled.plan});
   return write_bundle(plans, output, options);
@@ -122,7 +124,7 @@ Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& m
   std::string not_checked;
   Result<SelfCheck> checked = SelfCheck();
   SizedModel* at_work = &models.front();
-  BundleOptions options{command.force, {}};
+  BundleOptions options{command.force, [](const fs::path&) { return mapped_files_unchanged(); }};
   if (command.no_check)
     not_checked = "--no-check is given";
   else if (auto found = device_for(first.plan, first.profile, command.model.device); !found.ok())
@@ -140,6 +142,8 @@ Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& m
   }
   if (any_checked) {
     options.check = [&](const fs::path& folder) -> Result<Nothing> {
+      HOIST_TRY_VOID(mapped_files_unchanged());
+      malloc_trim(0);  // the weights are written, and the check maps them
       for (SizedModel& model : models) {
         if (!model.check.not_checked.empty()) continue;
         const CompiledModel& compiled = model.compiled;
@@ -161,6 +165,7 @@ Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& m
     };
   }
   auto written = write_models(models, command.output, options);
+  if (!written) HOIST_TRY_VOID(mapped_files_unchanged());  // the reason of any other failure
   if (!checked.ok()) return checked.errors();
   if (!at_work->check.agrees()) return mismatch_of(command, at_work->compiled, at_work->check);
   if (!written) return written.errors();

@@ -126,7 +126,7 @@ static hoist_status cuda_make_weights(hoist_bundle* b, const hoist_bundle* conte
   c->weights->users = 1;
   const hoist_status status = cuda_allocate(b, "the weights", b->plan.weights_bytes, &c->weights->address);
   if (status || !b->plan.weights_bytes) return status;
-  return cuda_check(b, c->call->to_device(c->weights->address, b->weights, b->plan.weights_bytes, c->stream),
+  return cuda_check(b, c->call->to_device(c->weights->address, b->weights.data, b->plan.weights_bytes, c->stream),
                     "the weights");
 }
 

@@ -64,7 +64,7 @@ static hoist_status native_arrays(hoist_bundle* b) {
     const hoist_plan_array* array = &plan->arrays[i];
     const hoist_transfer* in_place = b->io.in_place[i];
     if (array->place == HOIST_PLACE_WEIGHTS) {
-      n->memory[i] = b->weights + array->offset;
+      n->memory[i] = b->weights.data + array->offset;
     } else if (in_place) {
       n->memory[i] = in_place->staged;
     } else if (array->place == HOIST_PLACE_ARENA && !b->checking && array->offset % b->target.alignment == 0) {
@@ -134,7 +134,7 @@ static hoist_status native_open(hoist_bundle* b, const hoist_options* options) {
   if (!n) return hoist_no_memory(&b->error, sizeof *n);
   n->functions = calloc(plan->kernel_count + 1, sizeof *n->functions);
   if (!n->functions) return hoist_no_memory(&b->error, plan->kernel_count);
-  status = hoist_check_memory(b, b->weights != NULL);
+  status = hoist_check_memory(b, b->weights.data != NULL);
   if (!status) status = hoist_native_load(plan, target, options->linked_kernels, &n->library, n->functions, &b->error);
   if (!status) status = hoist_read_weights(b, &b->error);
   if (!status) status = hoist_make_transfers(b);

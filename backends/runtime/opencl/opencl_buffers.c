@@ -52,7 +52,7 @@ static hoist_status make_weights(hoist_bundle* b, const hoist_plan_array* array,
   /* If the device computes in the program's own memory the file is used in place, else it is copied. */
   /* A checking device only accepts its own memory. */
   const cl_mem_flags flags = b->target.is_cpu && !b->checking ? CL_MEM_USE_HOST_PTR : CL_MEM_COPY_HOST_PTR;
-  return make_buffer(b, array->name, array->bytes, CL_MEM_READ_ONLY | flags, b->weights + array->offset, buffer);
+  return make_buffer(b, array->name, array->bytes, CL_MEM_READ_ONLY | flags, b->weights.data + array->offset, buffer);
 }
 
 HOIST_INTERNAL hoist_status hoist_opencl_make_writable(hoist_bundle* b, const char* name, size_t bytes,

@@ -37,7 +37,7 @@ static unsigned char* memory_of(hoist_bundle* b, size_t array) {
   const hoist_plan_array* a = &b->plan.arrays[array];
   const hoist_transfer* t = b->io.in_place[array];
   if (b->opencl->stays_on_host[array]) return b->opencl->host_arena + a->offset;
-  if (a->place == HOIST_PLACE_WEIGHTS) return b->weights ? b->weights + a->offset : NULL;
+  if (a->place == HOIST_PLACE_WEIGHTS) return b->weights.data ? b->weights.data + a->offset : NULL;
   return t && t->host_holds ? t->staged : NULL;
 }
 
@@ -133,7 +133,7 @@ static void* read_weights(void* user) {
 }
 
 static void begin_weights(weights_reader* reader) {
-  reader->is_thread = !reader->bundle->weights && pthread_create(&reader->thread, NULL, read_weights, reader) == 0;
+  reader->is_thread = !reader->bundle->weights.data && pthread_create(&reader->thread, NULL, read_weights, reader) == 0;
 }
 
 static void end_weights(weights_reader* reader) {
@@ -175,7 +175,7 @@ static hoist_status open_engine(hoist_bundle* b, const hoist_options* options) {
 static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options) {
   b->opencl = calloc(1, sizeof *b->opencl);
   if (!b->opencl) return hoist_no_memory(&b->error, sizeof *b->opencl);
-  const int has_weights = b->weights || b->shares_with;
+  const int has_weights = b->weights.data || b->shares_with;
   weights_reader reader = {.bundle = b};
   if (!b->shares_with) begin_weights(&reader);
   hoist_status status = options->context_of ? share_context(b, options->context_of) : make_context(b, options);
@@ -191,10 +191,7 @@ static hoist_status open_on_device(hoist_bundle* b, const hoist_options* options
   if (!status) status = open_engine(b, options);
   if (!status && options->progress)
     options->progress(options->user, b->plan.kernel_count + 1, b->plan.kernel_count + 1, "");
-  if (!status && !b->target.is_cpu && !b->shares_with) {
-    free(b->weights);
-    b->weights = NULL;
-  }
+  if (!status && !b->target.is_cpu && !b->shares_with) hoist_drop_file(&b->weights);
   return status;
 }
 

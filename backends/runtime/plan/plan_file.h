@@ -220,6 +220,16 @@ HOIST_INTERNAL void* hoist_pages(uint64_t bytes);
 HOIST_INTERNAL void* hoist_pages_of_zeros(uint64_t bytes, void** memory);
 #define HOIST_PAGE ((size_t)4096)
 
+/* A regular file that is open for reading; close() it. */
+typedef struct hoist_opened_file {
+  int file;
+  size_t size; /* in bytes, when it was opened */
+  char path[4096];
+} hoist_opened_file;
+HOIST_INTERNAL hoist_status hoist_open_regular(const char* folder, const char* name, hoist_opened_file* opened,
+                                               hoist_error* error);
+/* The number of bytes that were read: less than `bytes` at the end of the file and after an error. */
+HOIST_INTERNAL size_t hoist_read_up_to(const hoist_opened_file* opened, unsigned char* data, size_t bytes);
 /* A whole regular file in pages of its own, with a zero appended; free() it. */
 HOIST_INTERNAL hoist_status hoist_read_whole(const char* folder, const char* name, unsigned char** data, size_t* bytes,
                                              hoist_error* error);
@@ -243,6 +253,16 @@ HOIST_INTERNAL void hoist_plan_free(hoist_plan* plan);
  * it. A file that is not listed is an error. */
 HOIST_INTERNAL hoist_status hoist_plan_file(const hoist_plan* plan, const char* path, unsigned char** data,
                                             size_t* bytes, hoist_error* error);
+/* The checked bytes of a file that the plan lists, aligned to 4096 bytes. A large file is mapped: processes share its
+ * pages, no byte of it may be written, and it must not be changed or truncated as long as it is mapped. */
+typedef struct hoist_file_bytes {
+  unsigned char* data;
+  size_t bytes;
+  int is_mapped;
+} hoist_file_bytes;
+HOIST_INTERNAL hoist_status hoist_plan_map(const hoist_plan* plan, const char* path, hoist_file_bytes* file,
+                                           hoist_error* error);
+HOIST_INTERNAL void hoist_drop_file(hoist_file_bytes* file);
 #ifndef HOIST_WITHOUT_OPENCL /* native code is always read */
 /* The hash that the plan lists for a file, without reading the file. */
 HOIST_INTERNAL hoist_status hoist_plan_hash(const hoist_plan* plan, const char* path, uint64_t* hash,

@@ -105,8 +105,10 @@ Document Printer::operator_call(Expr e) {
 
 std::string constant_hash(const Tensor& tensor) {
   const std::string type = hoist::text(type_of(tensor));
-  return fmt::format("{:016x}",
-                     XXH3_64bits_withSeed(tensor.data(), tensor.bytes().size(), XXH3_64bits(type.data(), type.size())));
+  const uint64_t hash =
+      XXH3_64bits_withSeed(tensor.data(), tensor.bytes().size(), XXH3_64bits(type.data(), type.size()));
+  tensor.release_pages();
+  return fmt::format("{:016x}", hash);
 }
 
 namespace {
