@@ -14,6 +14,7 @@
 #include "tools/driver/self_check.h"
 #include "tools/study/device_models.h"
 #include "tools/training/inverse_roots.h"
+#include "tools/training/right_answers.h"
 #include "tools/training/training_options.h"
 
 namespace hoist {
@@ -96,8 +97,8 @@ class TrainingSession {
   std::vector<std::string> weights_, input_names_;
   std::string target_, rate_;
   std::map<std::string, std::string> open_;  // the inputs of open hyper-parameters
-  int64_t class_axis_ = 1;
-  bool is_labelled_ = true, is_squares_ = false;
+  std::optional<ClassAxis> classes_;         // none: the value has no classes
+  bool is_squares_ = false;
   SelfCheck check_;
 };
 
