@@ -183,7 +183,8 @@ Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int6
 }
 
 Result<TrainingSession> TrainingSession::open(const fs::path& model, const ModelOptions& options,
-                                              const TrainingOptions& training, const RunOptions& run, bool is_checked) {
+                                              const TrainingOptions& training, const RunOptions& run, bool is_checked,
+                                              MakeRunnable share) {
   HOIST_TRY(Program program, read_for_batch(model, options, training.batch));
   const std::vector<ValueInfo> model_inputs = input_infos(program);
   std::optional<ModelOnDevice> trunk;
@@ -203,8 +204,8 @@ Result<TrainingSession> TrainingSession::open(const fs::path& model, const Model
   HOIST_TRY(const TrainingRequest request, request_for(program, model, judging));
   const Program own = program;
   if (!training.initialise.empty()) HOIST_TRY_VOID(initialise_weights(program, request, training.initialise));
-  HOIST_TRY(TrainingSession out,
-            of(std::move(program), request, options, run, {is_checked, true, training.step, std::move(of_head)}));
+  HOIST_TRY(TrainingSession out, of(std::move(program), request, options, run,
+                                    {is_checked, true, training.step, std::move(of_head), std::move(share)}));
   if (trunk) out.trunk_.emplace(std::move(*trunk));
   out.data_shape_.inputs = model_inputs;
   if (training.distill) {
@@ -226,11 +227,20 @@ Result<TrainingSession> TrainingSession::of(Program program, const TrainingReque
       shape.inputs.push_back(input);
   }
   const std::vector<int64_t> value = shape_of(value_types(program).at(request.value));
-  SelfCheck check;
+  SelfCheck check, check_of_update;
+  std::optional<SharedRuns> shared;
+  if (parts.share) {
+    HOIST_TRY(StepParts halves, split_step(std::move(step)));
+    HOIST_TRY(ModelOnDevice runs, compiled(halves.run, options, run, parts.is_checked ? &check : nullptr));
+    shared.emplace(parts.share(std::move(runs)), halves);
+    step = std::move(halves.update);
+  }
+  SelfCheck* const checked = shared ? &check_of_update : &check;
   HOIST_TRY(ModelOnDevice compiled_step,
-            compiled(std::move(step.program), options, run, parts.is_checked ? &check : nullptr));
+            compiled(std::move(step.program), options, run, parts.is_checked ? checked : nullptr));
   if (!parts.step.empty()) HOIST_TRY_VOID(write_bundle(compiled_step.plan, parts.step));
   TrainingSession out(std::move(compiled_step));
+  out.shared_ = std::move(shared);
   if (parts.has_judge) {
     ModelOptions quiet = options;
     quiet.with_notes = false;
@@ -283,18 +293,66 @@ Result<Nothing> TrainingSession::set_inputs(std::vector<Tensor> batch, double ra
   BundleRunner& runner = step_.runner;
   for (size_t i = 0; i < input_names_.size(); ++i) HOIST_TRY_VOID(runner.set_input(input_names_[i], batch[i]));
   HOIST_TRY_VOID(runner.set_input(target_, batch.back()));
-  Tensor of_rate(Scalar::f32, {});
-  of_rate.set_float(0, rate);
-  return runner.set_input(rate_, of_rate);
+  return set_rate(rate);
 }
 
-Result<double> TrainingSession::step(std::vector<Tensor> batch, double rate) {
-  cancellation_point();
-  HOIST_TRY_VOID(set_inputs(std::move(batch), rate));
+Result<Nothing> TrainingSession::set_rate(double rate) {
+  Tensor of_rate(Scalar::f32, {});
+  of_rate.set_float(0, rate);
+  return step_.runner.set_input(rate_, of_rate);
+}
+
+Result<double> TrainingSession::run_step() {
   HOIST_TRY_VOID(of_run(step_.runner, step_.runner.run()));
   HOIST_TRY(const Tensor loss, step_.runner.output(0));
   HOIST_TRY_VOID(roots_.after_run(step_.runner));
   return loss.float_at(0);
+}
+
+Result<double> TrainingSession::step(std::vector<Tensor> batch, double rate) {
+  HOIST_TRY(const std::vector<double> losses, steps({std::move(batch)}, {rate}));
+  return losses[0];
+}
+
+Result<NamedTensors> TrainingSession::states_of_run() {
+  NamedTensors out;
+  const std::vector<std::string>& wanted = shared_->states();
+  for (size_t i = 0; i < step_.runner.states().size(); ++i) {
+    const std::string& name = step_.runner.states()[i].name;
+    if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
+    HOIST_TRY(out[name], step_.runner.state(i));
+  }
+  return out;
+}
+
+Result<std::vector<double>> TrainingSession::steps(std::vector<std::vector<Tensor>> batches,
+                                                   const std::vector<double>& rates) {
+  cancellation_point();
+  std::vector<double> losses;
+  if (!shared_) {
+    for (size_t run = 0; run < batches.size(); ++run) {
+      HOIST_TRY_VOID(set_inputs(std::move(batches[run]), rates[run]));
+      HOIST_TRY(losses.emplace_back(), run_step());
+    }
+    return losses;
+  }
+  std::vector<NamedTensors> named(batches.size());
+  for (size_t run = 0; run < batches.size(); ++run) {
+    if (teacher_) {
+      HOIST_TRY(Tensor target, taught(batches[run]));
+      batches[run].push_back(std::move(target));
+    }
+    for (size_t i = 0; i < input_names_.size(); ++i) named[run].emplace(input_names_[i], batches[run][i]);
+    named[run].emplace(target_, batches[run].back());
+  }
+  HOIST_TRY(const NamedTensors states, states_of_run());
+  HOIST_TRY(const std::vector<NamedTensors> found, shared_->contributions(states, named));
+  for (size_t run = 0; run < batches.size(); ++run) {
+    for (const auto& [name, value] : found[run]) HOIST_TRY_VOID(step_.runner.set_input(name, value));
+    HOIST_TRY_VOID(set_rate(rates[run]));
+    HOIST_TRY(losses.emplace_back(), run_step());
+  }
+  return losses;
 }
 
 Result<Nothing> TrainingSession::set_parameter(const std::string& name, double value) {
@@ -379,6 +437,7 @@ Result<Nothing> TrainingSession::load_states(const fs::path& file) {
 }
 
 Result<std::vector<std::string>> TrainingSession::layers_not_finite(std::vector<Tensor> batch, double rate) {
+  if (shared_) return std::vector<std::string>{};
   HOIST_TRY_VOID(set_inputs(std::move(batch), rate));
   BundleRunner& runner = step_.runner;
   std::vector<std::string> out;

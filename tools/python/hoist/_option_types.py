@@ -248,6 +248,12 @@ class TrainOptions(TypedDict, total=False):
     std: float | Sequence[float]
     no_check: bool
     strict: bool
+    queue: str
+    queue_token: FileName
+    queue_credentials: FileName
+    queue_authority: FileName
+    queue_certificate: FileName
+    queue_key: FileName
     memory: float
     pass_: Mapping[str, str]
 
