@@ -299,6 +299,25 @@ TEST_F(BudgetCommand, RetrainingMakesASmallerPointReachable) {
   EXPECT_EQ(compared.code, 0) << compared.err;
 }
 
+TEST_F(BudgetCommand, RetrainingLearnsLabelsIfAsked) {
+  std::ofstream(in("wishes")) << "prefer * u4-g128\n";
+  const auto with = [&](const std::string& data) {
+    return run_hoist({"compile", model, "--budget", "sqnr=24dB", "--record", in("record.json"), "--objective", "size",
+                      "--target", "native", "--retrain=2", "--retrain-labels", "--preferences", in("wishes"), "-o",
+                      in("a.hoist"), "--calibrate", data, "--verify-data", test_data});
+  };
+  auto file = NpzFile::open(calibration);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(write_npz(in("images.npz"), {{"image", *file->read("image")}}).ok());
+  const Ran none = with(in("images.npz"));
+  EXPECT_EQ(none.code, 3);
+  EXPECT_THAT(none.err, HasSubstr("needs labels, and the calibration data has none"));
+  std::filesystem::remove(in("record.json"));
+  const Ran search = with(calibration);
+  EXPECT_THAT(search.out, HasSubstr("epoch 2 of 2")) << search.err;
+  EXPECT_THAT(content(in("record.json")), HasSubstr("cross-entropy"));
+}
+
 TEST_F(BudgetCommand, RetrainingNeedsDataOfItsOwn) {
   const Ran seen = run_hoist({"compile", model, "-o", in("a.hoist"), "--budget", "sqnr=10dB", "--retrain",
                               "--calibrate", calibration, "--verify-data", calibration});

@@ -49,6 +49,7 @@ class CompileOptions(TypedDict, total=False):
     verify_data: Data
     retrain: bool
     retrain_seed: int
+    retrain_labels: bool
     objective: str
     scale_channels: str
     preferences: FileName | Sequence[str]
@@ -92,6 +93,7 @@ class ChooseOptions(TypedDict, total=False):
     verify_data: Data
     retrain: bool
     retrain_seed: int
+    retrain_labels: bool
     objective: str
     scale_channels: str
     preferences: FileName | Sequence[str]
