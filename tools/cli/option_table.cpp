@@ -535,6 +535,9 @@ Rows accuracies() {
           .only_for(of_budgets),
       row(budgeted, "--retrain-seed", "N", "the seed of the orders of samples", AT(budget.retraining.seed), accuracy)
           .needing("--retrain"),
+      row(budgeted, "--retrain-scales", "", "train the scales of rounded weights too", AT(budget.retraining.scales),
+          accuracy)
+          .needing("--retrain"),
       row(budgeted, "--retrain-labels", "", "learn the labels of the calibration data, not the model's answers",
           AT(budget.retraining.labels), accuracy)
           .needing("--retrain"),

@@ -37,7 +37,7 @@ class Retrainer {
     if (data_.count() == 0) HOIST_TRY_VOID(retraining_.labels ? read_labels() : ask_teacher());
     HOIST_TRY(Program program, program_for_batches());
     HOIST_TRY_VOID(scale_channels(program, factors));
-    HOIST_TRY(TrainableModel trainable, trainable_model(program, assignment, statistics));
+    HOIST_TRY(TrainableModel trainable, trainable_model(program, assignment, statistics, retraining_.scales));
     HOIST_TRY(const TrainingRequest request, request_for(trainable));
     SessionParts parts;
     parts.has_judge = false;

@@ -14,6 +14,7 @@ namespace hoist {
 struct RetrainingOptions {
   int64_t epochs = 0;  ///< 0: none
   uint64_t seed = 1;
+  bool scales = false;  ///< train the scales of weights too
   bool labels = false;  ///< learn the labels of the calibration data, not the model's answers
 };
 

@@ -49,6 +49,7 @@ class CompileOptions(TypedDict, total=False):
     verify_data: Data
     retrain: bool
     retrain_seed: int
+    retrain_scales: bool
     retrain_labels: bool
     objective: str
     scale_channels: str
@@ -93,6 +94,7 @@ class ChooseOptions(TypedDict, total=False):
     verify_data: Data
     retrain: bool
     retrain_seed: int
+    retrain_scales: bool
     retrain_labels: bool
     objective: str
     scale_channels: str
