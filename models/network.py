@@ -49,7 +49,7 @@ class Network:
         if name in self.parameters:
             raise ValueError(f"parameter {name} exists already")
         kind = np.float32 if np.issubdtype(np.asarray(value).dtype, np.floating) else np.int64
-        self.parameters[name] = np.ascontiguousarray(value, kind)
+        self.parameters[name] = np.array(value, kind, order="C")
         if not trained:
             self.constants.add(name)
         return name

@@ -25,6 +25,9 @@ struct LossSettings {
   Expr smoothing = nullptr;
 };
 
+// The maps count as in the experiments of Zagoruyko and Komodakis.
+constexpr double attention_weight = 1000;
+
 // Adds the definitions of one loss to the program.
 class LossBuilder {
  public:
@@ -40,11 +43,7 @@ class LossBuilder {
   Result<std::string> squares() {
     if (axis_) return fault("mse has no axis", "");
     const Expr y = flat(parameter(value_, type_)), target = flat(input("target", type_));
-    const Expr a = fresh_variable(y->type->element), b = fresh_variable(y->type->element);
-    const Expr difference = call(Function::subtract, {a, b});
-    const Nat& n = y->type->size;
-    return define(mean(sum_over({{a, y}, {b, target}}, n, call(Function::multiply, {difference, difference})),
-                       literal(scalar(), static_cast<double>(n.value()))));
+    return define(mean(sum_of_squares(y, target), literal(scalar(), static_cast<double>(y->type->size.value()))));
   }
 
   Result<std::string> of_term(const std::string& text_of_term) {
@@ -87,7 +86,33 @@ class LossBuilder {
 
   Result<std::string> distillation() {
     HOIST_TRY(const int64_t axis, class_axis());
-    Expr teacher = input("teacher", type_);
+    return divergence_from(input("teacher", type_), axis);
+  }
+
+  Result<std::string> attention_transfer() {
+    const std::vector<int64_t> shape = shape_of(type_);
+    const int64_t classes = axis_.value_or(0);
+    if (shape.size() != 2 || classes < 1 || classes >= shape[1])
+      return fault("holds no logits before attention maps", "hoist train --distill makes them");
+    const Expr teacher = input("teacher", type_);
+    const auto columns = [&](int64_t first, int64_t end, Expr rows, const std::string& wanted) {
+      const Expr part = map([&](Expr row) { return slice(first, end - first, row); }, rows);
+      return parameter(define(part, wanted), part->type);
+    };
+    const Expr value = parameter(value_, type_), logits = columns(0, classes, value, "loss.logits");
+    const Expr taught = columns(0, classes, teacher, "loss.taught");
+    LossBuilder of_logits(program_, logits->name, logits->type, {1, temperature_, nullptr});
+    const Expr divergence = parameter(of_logits.divergence_from(taught, 1), scalar_type(scalar()));
+    names_ = ValueNames(program_);
+    const Expr maps = flat(columns(classes, shape[1], value, "loss.maps"));
+    const Expr target = flat(columns(classes, shape[1], teacher, "loss.taught_maps"));
+    const Expr squares = mean(sum_of_squares(maps, target), literal(scalar(), static_cast<double>(shape[0])));
+    return define(call(Function::add, {divergence, times(literal(scalar(), attention_weight), squares)}));
+  }
+
+ private:
+  // The loss of the value against a teacher's.
+  std::string divergence_from(Expr teacher, int64_t axis) {
     // The teacher gives the value itself; logarithms of probabilities are logits.
     if (operand_of("Softmax", axis) != nullptr)
       teacher = parameter(define(over_elements(teacher,
@@ -110,7 +135,12 @@ class LossBuilder {
     return define(mean(sum, literal(scalar(), positions / (temperature_ * temperature_))));
   }
 
- private:
+  static Expr sum_of_squares(Expr y, Expr target) {
+    const Expr a = fresh_variable(y->type->element), b = fresh_variable(y->type->element);
+    const Expr difference = call(Function::subtract, {a, b});
+    return sum_over({{a, y}, {b, target}}, y->type->size, times(difference, difference));
+  }
+
   Result<int64_t> class_axis() const {
     const auto rank = std::ssize(shape_of(type_));
     const int64_t wanted = axis_.value_or(1), axis = wanted < 0 ? wanted + rank : wanted;
@@ -239,6 +269,8 @@ struct BuiltLoss {
 constexpr auto built_losses = std::to_array<BuiltLoss>({
     {{"cross-entropy", "negative logarithms of the softmax at the classes that the input labels gives"},
      &LossBuilder::cross_entropy},
+    {{"attention-transfer", "distillation, and squares of the differences of attention maps (with --distill)"},
+     &LossBuilder::attention_transfer},
     {{"distillation", "divergence of the softmax from that of the input teacher"}, &LossBuilder::distillation},
     {{"mse", "squares of the differences from the input target"}, &LossBuilder::squares},
 });

@@ -28,6 +28,9 @@ struct LossRow {
 ///
 /// `distillation`: the divergence of the value's softmax from that of the input `teacher`, which has the value's type,
 /// both divided by a temperature, 1 by default, and times its square (Hinton, Vinyals and Dean, 2015).
+///
+/// `attention-transfer`: that divergence for the first columns of the value, as many as AXIS says, and 1000 times the
+/// sum of the squares of the other columns' differences, as a mean over the rows (training/attention.h).
 std::span<const LossRow> loss_rows();
 
 /// `term`: the value of the term after "term:", one number of the value's scalar type, over the value as `output` and

@@ -14,6 +14,8 @@ namespace hoist {
 namespace {
 
 constexpr double largest_i32_sum = 2147483648.0;
+// Scales stay positive.
+constexpr double least_factor = 1.0 / 64;
 
 Expr number(Scalar scalar, double value) { return literal(scalar, value); }
 Expr clamped(Expr x, Expr low, Expr high) { return call(Function::minimum, {call(Function::maximum, {x, low}), high}); }
@@ -48,9 +50,20 @@ Tensor times(Tensor tensor, double factor) {
   return tensor;
 }
 
+// The scales of the program after training, in f32 as the program computes them.
+Tensor scaled(const std::vector<float>& scales, const Tensor& factors) {
+  Tensor out(Scalar::f32, {std::ssize(scales)});
+  for (int64_t i = 0; i < out.size(); ++i) {
+    const auto factor = static_cast<float>(std::max(factors.float_at(i), least_factor));
+    out.set_float(i, scales[static_cast<size_t>(i)] * factor);
+  }
+  return out;
+}
+
 class TrainableBuilder {
  public:
-  TrainableBuilder(const Assignment& assignment) : assignment_(assignment) {}
+  TrainableBuilder(const Assignment& assignment, bool learns_scales)
+      : assignment_(assignment), learns_scales_(learns_scales) {}
 
   Result<TrainableModel> run(const Program& program, const Statistics& statistics) {
     StraightThrough stated;
@@ -118,7 +131,9 @@ class TrainableBuilder {
     TrainedConstant trained{"", rounded.layer, unit_of_quotients(quotients, packed), rounded};
     const Expr weights = add_constant(rounded.layer + "/trained_weights", times(quotients, 1 / trained.unit));
     std::vector<Expr> arrays = {weights};
-    if (!packed.scales.empty())
+    if (learns_scales_ && !packed.scales.empty() && !packed.format.power_of_two)
+      arrays.push_back(train_scales(rounded, quotients));
+    else if (!packed.scales.empty())
       arrays.push_back(add_constant(rounded.layer + "/trained_scales", for_each_weight(packed, packed.scales)));
     if (!packed.zero_points.empty())
       arrays.push_back(add_constant(rounded.layer + "/trained_zeros", for_each_weight(packed, packed.zero_points)));
@@ -132,6 +147,57 @@ class TrainableBuilder {
     out_.straight_through[rounded.value] = value(false);
     trained.name = weights->name;
     out_.constants.push_back(std::move(trained));
+  }
+
+  // The scale of each weight, from a trained factor for each scale.
+  Expr train_scales(const RoundedWeights& rounded, const Tensor& quotients) {
+    const PackedWeights& packed = rounded.prepared.packed;
+    double squares = 0;
+    for (int64_t i = 0; i < quotients.size(); ++i) squares += quotients.float_at(i) * quotients.float_at(i);
+    // A factor changes a sum as much as random changes of all its weights by one step do.
+    const double unit = power_of_two(std::sqrt(static_cast<double>(quotients.size()) / std::max(squares, 1e-30)));
+    Tensor ones(Scalar::f32, {packed.layout.count});
+    for (int64_t i = 0; i < ones.size(); ++i) ones.set_float(i, 1 / unit);
+    const Expr factors = add_constant(rounded.layer + "/trained_factors", std::move(ones));
+    const Expr chosen =
+        add_constant(rounded.layer + "/chosen_scales", Tensor::of(Scalar::f32, {packed.layout.count}, packed.scales));
+    out_.constants.push_back({factors->name, rounded.layer, unit, rounded, RetrainedPart::scales});
+    const Expr scales = define_before(
+        rounded.value, rounded.layer + "/scales", each({chosen, factors}, [&](const std::vector<Expr>& e) {
+          const Expr factor = call(Function::multiply, {e[1], number(Scalar::f32, unit)});
+          const Expr least = number(Scalar::f32, least_factor);
+          return call(Function::multiply, {e[0], call(Function::maximum, {factor, least})});
+        }));
+    return define_before(rounded.value, rounded.layer + "/scales_of_weights", of_each_weight(packed.layout, scales));
+  }
+
+  // Repeats each scale for its weights (ScaleLayout::index).
+  static Expr of_each_weight(const ScaleLayout& layout, Expr scales) {
+    const int64_t inner = layout.inner, outer = element_count(layout.shape) / (layout.extent * inner);
+    Expr out = nullptr;
+    if (layout.block == 0) {
+      out = repeat(outer, map([&](Expr scale) { return repeat(inner, scale); }, scales));
+    } else {
+      // The last block may have fewer weights.
+      const int64_t blocks = layout.count / (outer * inner);
+      const auto along_axis = [&](Expr rows) {
+        return slice(0, layout.extent, join(map([&](Expr row) { return repeat(layout.block, row); }, rows)));
+      };
+      out = map(along_axis, split(blocks, split(inner, scales)));
+    }
+    while (out->type->element->is_array()) out = join(out);
+    for (size_t i = layout.shape.size(); i-- > 1;) out = split(layout.shape[i], out);
+    return out;
+  }
+
+  Expr define_before(const std::string& value, const std::string& wanted, Expr term) {
+    Definition made;
+    made.value = names_.make(wanted);
+    made.layers = {made.value};
+    made.expression = term;
+    const auto place = find_definition(out_.program, value) - out_.program.definitions.data();
+    out_.program.definitions.insert(out_.program.definitions.begin() + place, std::move(made));
+    return parameter(out_.program.definitions[static_cast<size_t>(place)].value, term->type);
   }
 
   // Adam moves all constants by steps of one size, so a unit of each is a change of one size: of a weight a step of its
@@ -176,20 +242,17 @@ class TrainableBuilder {
   void train_bias(const RoundedWeights& rounded, const Statistics& statistics) {
     const std::optional<std::string> bias = bias_of(out_.program, rounded.layer);
     if (!bias) return;
-    TrainedConstant trained{"", rounded.layer, unit_of_bias(rounded, out_.constants.back().unit, statistics), {}};
+    TrainedConstant trained{
+        "", rounded.layer, unit_of_bias(rounded, out_.constants.back().unit, statistics), {}, RetrainedPart::bias};
     const Expr constant =
         add_constant(rounded.layer + "/trained_bias", times(out_.program.constants.at(*bias), 1 / trained.unit));
     trained.name = constant->name;
-    Definition scaled;
-    scaled.value = names_.make(rounded.layer + "/bias");
-    scaled.layers = {scaled.value};
-    scaled.expression = each({constant}, [&](const std::vector<Expr>& e) {
-      return call(Function::multiply, {e[0], number(Scalar::f32, trained.unit)});
-    });
+    const Expr scaled = define_before(definition_of(rounded.layer).value, rounded.layer + "/bias",
+                                      each({constant}, [&](const std::vector<Expr>& e) {
+                                        return call(Function::multiply, {e[0], number(Scalar::f32, trained.unit)});
+                                      }));
     Definition& layer = definition_of(rounded.layer);
-    layer.expression = substitute_parameters(layer.expression, {{*bias, parameter(scaled.value, constant->type)}});
-    out_.program.definitions.insert(out_.program.definitions.begin() + (&layer - out_.program.definitions.data()),
-                                    std::move(scaled));
+    layer.expression = substitute_parameters(layer.expression, {{*bias, scaled}});
     out_.constants.push_back(std::move(trained));
   }
 
@@ -206,6 +269,7 @@ class TrainableBuilder {
   }
 
   const Assignment& assignment_;
+  bool learns_scales_;
   TrainableModel out_;
   ValueNames names_;
 };
@@ -213,16 +277,20 @@ class TrainableBuilder {
 }  // namespace
 
 Result<TrainableModel> trainable_model(const Program& program, const Assignment& assignment,
-                                       const Statistics& statistics) {
-  return TrainableBuilder(assignment).run(program, statistics);
+                                       const Statistics& statistics, bool learns_scales) {
+  return TrainableBuilder(assignment, learns_scales).run(program, statistics);
 }
 
 Result<RetrainedWeights> retrained_weights(const TrainableModel& model, const std::map<std::string, Tensor>& trained) {
   RetrainedWeights out;
   for (const TrainedConstant& constant : model.constants) {
     const Tensor value = times(trained.at(constant.name), constant.unit);
-    if (!constant.rounded) {
-      out.push_back({constant.layer, true, value});
+    if (constant.part == RetrainedPart::bias) {
+      out.push_back({constant.layer, constant.part, value});
+      continue;
+    }
+    if (constant.part == RetrainedPart::scales) {
+      out.push_back({constant.layer, constant.part, scaled(constant.rounded->prepared.packed.scales, value)});
       continue;
     }
     PackedWeights packed = constant.rounded->prepared.packed;
@@ -230,7 +298,7 @@ Result<RetrainedWeights> retrained_weights(const TrainableModel& model, const st
     const double most = constant.rounded->largest_activation;
     if (most > 0 && most * largest_sum(constant.rounded->prepared.product, packed) >= largest_i32_sum)
       return Diagnostic{constant.layer, "has sums that may no longer fit in i32 after training", ""};
-    out.push_back({constant.layer, false, packed.numbers});
+    out.push_back({constant.layer, constant.part, packed.numbers});
   }
   return out;
 }

@@ -26,8 +26,9 @@ namespace hoist {
 
 struct TrainedConstant {
   std::string name, layer;
-  double unit = 1;  ///< a power of two: times it, the constant is a quotient of weights and scales, or a bias
+  double unit = 1;  ///< a power of two: times it, the constant is a quotient of weights and scales, a factor, or a bias
   std::optional<RoundedWeights> rounded = {};  ///< nothing for a bias
+  RetrainedPart part = RetrainedPart::weights;
 };
 
 struct TrainableModel {
@@ -36,9 +37,11 @@ struct TrainableModel {
   std::vector<TrainedConstant> constants;  ///< f32 constants of the program
 };
 
-/// Errors: errors of rewrite(), an assignment that rounds no weights.
+/// With `learns_scales` the scales of weights are trained too, each as a factor of the scale that packing has chosen
+/// (Esser et al., 2020: learned step sizes; here the quotients stay when a scale moves, so that its gradient is the
+/// quotient); powers of two stay. Errors: errors of rewrite(), an assignment that rounds no weights.
 Result<TrainableModel> trainable_model(const Program& program, const Assignment& assignment,
-                                       const Statistics& statistics);
+                                       const Statistics& statistics, bool learns_scales = false);
 
 /// Rounds the constants after training as the last step did. Errors: sums of integers that may no longer fit in i32.
 Result<RetrainedWeights> retrained_weights(const TrainableModel& model, const std::map<std::string, Tensor>& trained);

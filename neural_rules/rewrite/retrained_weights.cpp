@@ -41,6 +41,24 @@ std::optional<Read> stored_weights(const Program& program, const std::string& la
   return out.by.empty() || out.constant.empty() ? std::nullopt : std::optional(out);
 }
 
+std::string name_of(RetrainedPart part) {
+  return part == RetrainedPart::bias ? "bias" : part == RetrainedPart::scales ? "scales" : "weights";
+}
+
+// The constant that a retrained one replaces.
+std::optional<Read> stored_part(const Program& program, const RetrainedConstant& retrained) {
+  if (retrained.part == RetrainedPart::bias) {
+    const auto bias = bias_of(program, retrained.layer);
+    return bias ? std::optional(Read{find_layer(program, retrained.layer)->value, *bias}) : std::nullopt;
+  }
+  std::optional<Read> out = stored_weights(program, retrained.layer);
+  if (retrained.part == RetrainedPart::weights || !out) return out;
+  const std::vector<Expr>& operands = find_definition(program, out->by)->expression->children;
+  if (operands.size() < 2 || operands[1]->pattern != Pattern::parameter) return std::nullopt;
+  out->constant = operands[1]->name;
+  return find_constant(program, out->constant) == nullptr ? std::nullopt : out;
+}
+
 void replace(Program& program, const Read& old, const std::string& name, Tensor value) {
   const Type type = type_of(value);
   program.constants.emplace(name, std::move(value));
@@ -62,25 +80,24 @@ std::optional<std::string> bias_of(const Program& program, const std::string& la
 
 Result<Nothing> put_retrained(Program& program, const RetrainedWeights& weights) {
   for (const RetrainedConstant& retrained : weights) {
-    std::optional<Read> old;
-    if (!retrained.is_bias)
-      old = stored_weights(program, retrained.layer);
-    else if (const auto bias = bias_of(program, retrained.layer))
-      old = Read{find_layer(program, retrained.layer)->value, *bias};
-    const std::string what = retrained.is_bias ? "bias" : "weights";
+    const std::optional<Read> old = stored_part(program, retrained);
+    const std::string what = name_of(retrained.part);
     if (!old) return Diagnostic{retrained.layer, "has no stored " + what + " that retraining could replace", ""};
-    if (type_of(program.constants.at(old->constant)) != type_of(retrained.value))
-      return Diagnostic{retrained.layer,
-                        fmt::format("its retrained {} are {}, expected {}", what, text(type_of(retrained.value)),
-                                    text(type_of(program.constants.at(old->constant)))),
-                        "compile without the record to make another one"};
+    const Tensor& before = program.constants.at(old->constant);
+    const bool is_flat = retrained.part == RetrainedPart::scales && retrained.value.size() == before.size();
+    const Tensor value = is_flat ? retrained.value.reshaped(before.shape()) : retrained.value;
+    if (type_of(before) != type_of(value))
+      return Diagnostic{
+          retrained.layer,
+          fmt::format("its retrained {} are {}, expected {}", what, text(type_of(value)), text(type_of(before))),
+          "compile without the record to make another one"};
     ProgramStep step = replayed_step(std::string(retraining_step), *find_definition(program, old->by));
     step.layer = retrained.layer;
     step.rule_class = RuleClass::neural;
     step.note = fmt::format("the {} after training with the rounding of the rules", what);
     const std::string name = ValueNames(program).make(fmt::format("{}/retrained_{}", retrained.layer, what));
     step.parameters = {{"constant", old->constant}, {"by", name}};
-    replace(program, *old, name, retrained.value);
+    replace(program, *old, name, value);
     step.constants.push_back(step_constant(program, name));
     program.steps.push_back(std::move(step));
   }

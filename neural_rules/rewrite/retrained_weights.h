@@ -13,10 +13,12 @@
 
 namespace hoist {
 
+enum class RetrainedPart { weights, scales, bias };
+
 struct RetrainedConstant {
   std::string layer;
-  bool is_bias = false;
-  Tensor value;  ///< of weights the numbers of the rule's format
+  RetrainedPart part = RetrainedPart::weights;
+  Tensor value;  ///< of weights the numbers of the rule's format; of their scales all, in one dimension
 
   bool operator==(const RetrainedConstant&) const = default;
 };

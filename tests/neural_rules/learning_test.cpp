@@ -26,8 +26,8 @@ Program small_model() {
   return b.finish({"y"});
 }
 
-TrainableModel trainable(const CalibratedModel& model, const Assignment& assignment) {
-  auto made = trainable_model(model.program, assignment, model.statistics);
+TrainableModel trainable(const CalibratedModel& model, const Assignment& assignment, bool learns_scales = false) {
+  auto made = trainable_model(model.program, assignment, model.statistics, learns_scales);
   EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.errors()[0].text());
   return made.ok() ? std::move(*made) : TrainableModel();
 }
@@ -175,14 +175,66 @@ TEST(RetrainedWeights, AreStepsThatReplay) {
     EXPECT_EQ(again.definitions[i].expression, rewritten->program.definitions[i].expression);
 }
 
+// A scale's gradient is the sum over its weights of quotient and factor; after training the rewritten model has the new
+// scales.
+TEST(RetrainedWeights, MayHaveOtherScales) {
+  const CalibratedModel model = calibrated(small_model(), 8, 5);
+  for (const std::string of_conv : {"w8", "w4-g32"}) {
+    const Assignment assignment = {{site_key(SiteKind::product, "conv"), of_conv},
+                                   {site_key(SiteKind::product, "y"), "w4-g32"}};
+    const TrainableModel fixed = trainable(model, assignment), training = trainable(model, assignment, true);
+    EXPECT_EQ(all_values(fixed.program, model.samples[0]).at("y"),
+              all_values(training.program, model.samples[0]).at("y"));
+    auto constants = constants_of(training);
+    std::vector<std::string> factors;
+    for (const TrainedConstant& constant : training.constants) {
+      if (constant.part != RetrainedPart::scales) continue;
+      factors.push_back(constant.name);
+      Tensor& tensor = constants.at(constant.name);
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        tensor.set_float(i, tensor.float_at(i) * (1 + 0.01 * static_cast<double>(i % 5)));
+    }
+    EXPECT_EQ(factors.size(), 2U);
+    const auto retrained = retrained_weights(training, constants);
+    ASSERT_TRUE(retrained.ok());
+    auto rewritten = rewrite(model.program, assignment, model.statistics);
+    ASSERT_TRUE(rewritten.ok());
+    const auto put = put_retrained(rewritten->program, *retrained);
+    ASSERT_TRUE(put.ok()) << put.errors()[0].text();
+    Program last = training.program;
+    for (const auto& [name, tensor] : constants) last.constants.at(name) = tensor;
+    const Tensor found = all_values(last, model.samples[0]).at("y");
+    EXPECT_EQ(found, all_values(rewritten->program, model.samples[0]).at("y"));
+    EXPECT_NE(found, all_values(fixed.program, model.samples[0]).at("y"));
+    Program again = model.program;
+    for (const ProgramStep& step : rewritten->program.steps) {
+      const auto repeated = repeat_neural_step(step, again);
+      ASSERT_TRUE(repeated.ok() && *repeated) << step.rule << " at " << step.value;
+    }
+    // The gradient of the last layer's factors against differences of its result, which is linear in them; rounded
+    // quotients differ from quotients by at most a half.
+    const auto made = gradient(training.program, {"y", true, {factors.back()}, training.straight_through});
+    ASSERT_TRUE(made.ok()) << made.errors()[0].text();
+    const Tensor gradients = all_values(*made, model.samples[0]).at(factors.back() + ".gradient");
+    double product = 0, squares = 0, others = 0;
+    for (int64_t i = 0; i < gradients.size(); ++i) {
+      const double expected = difference_along(training.program, factors.back(), i, model.samples[0], 0.5);
+      product += expected * gradients.float_at(i);
+      squares += expected * expected, others += gradients.float_at(i) * gradients.float_at(i);
+    }
+    EXPECT_GT(product / std::sqrt(squares * others), 0.98);
+  }
+}
+
 TEST(RetrainedWeights, OfOtherModelsAreRefused) {
   const CalibratedModel model = calibrated(small_model(), 8, 5);
   const Assignment assignment = {{site_key(SiteKind::product, "y"), "w8"}};
   auto rewritten = rewrite(model.program, assignment, model.statistics);
   ASSERT_TRUE(rewritten.ok());
-  EXPECT_FALSE(put_retrained(rewritten->program, {{"nothing", false, Tensor(Scalar::i8, {128, 5})}}).ok());
-  EXPECT_FALSE(put_retrained(rewritten->program, {{"y", false, Tensor(Scalar::i8, {5, 128})}}).ok());
-  EXPECT_FALSE(put_retrained(rewritten->program, {{"y", true, Tensor(Scalar::f32, {5})}}).ok());
+  EXPECT_FALSE(
+      put_retrained(rewritten->program, {{"nothing", RetrainedPart::weights, Tensor(Scalar::i8, {128, 5})}}).ok());
+  EXPECT_FALSE(put_retrained(rewritten->program, {{"y", RetrainedPart::weights, Tensor(Scalar::i8, {5, 128})}}).ok());
+  EXPECT_FALSE(put_retrained(rewritten->program, {{"y", RetrainedPart::bias, Tensor(Scalar::f32, {5})}}).ok());
   const auto nothing = trainable_model(model.program, {}, model.statistics);
   ASSERT_FALSE(nothing.ok());
   EXPECT_NE(nothing.errors()[0].what.find("no weights that the rules round"), std::string::npos);

@@ -40,7 +40,7 @@ constexpr char models[] = "bisect compile explain grad inspect reduce report sen
                bundles[] = "bench evaluate run verify", budgeted[] = "compile report",
                scaled[] = "compile export report sensitivity",
                images[] = "compile evaluate export report run sensitivity train",
-               queued[] = "bench compile evaluate report sensitivity tune worker";
+               queued[] = "bench compile evaluate report sensitivity train tune worker";
 
 // Headings of --help, in their order there.
 constexpr char output[] = "Output", training[] = "Training", sizes[] = "Sizes", device[] = "Device",
@@ -535,6 +535,12 @@ Rows accuracies() {
           .only_for(of_budgets),
       row(budgeted, "--retrain-seed", "N", "the seed of the orders of samples", AT(budget.retraining.seed), accuracy)
           .needing("--retrain"),
+      row(budgeted, "--retrain-scales", "", "train the scales of rounded weights too", AT(budget.retraining.scales),
+          accuracy)
+          .needing("--retrain"),
+      row(budgeted, "--retrain-labels", "", "learn the labels of the calibration data, not the model's answers",
+          AT(budget.retraining.labels), accuracy)
+          .needing("--retrain"),
       row(budgeted, "--objective", "GOAL", "the quantity to minimise", AT(budget.objective), accuracy)
           .allowing("time|size")
           .only_for(of_budgets),
@@ -732,6 +738,10 @@ Rows queues() {
           .excluding("--against"),
       row("compile report sensitivity", "--queue", "URL", queue::models_on_queue_help + url, AT(queue.url),
           queue_group),
+      row("train", "--queue", "URL", "let workers compute runs of a step; any number of them gives the same bits" + url,
+          AT(queue.url), queue_group)
+          .needing("--accumulate")
+          .excluding("--auto --heads"),
       row("tune", "--queue", "URL", "let workers with the device measure candidates" + url, AT(queue.url), queue_group),
       row("worker", "--queue", "URL", "the server with the jobs" + url, AT(queue.url), queue_group),
       file("--queue-token", "the file with the server's token", AT(queue.token)),

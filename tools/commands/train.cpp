@@ -12,6 +12,7 @@
 #include "tools/base/terminal.h"
 #include "tools/cli/command.h"
 #include "tools/commands/compiled_bundle.h"
+#include "tools/study/queued_models.h"
 #include "tools/training/batch_size.h"
 #include "tools/training/heads.h"
 #include "tools/training/schedule.h"
@@ -176,8 +177,9 @@ Result<ExitCode> commands::train(const Options& given) {
   HOIST_TRY(const FileLock lock, FileLock::take(command.output));
   HOIST_TRY(const FileLock checkpoint_lock, FileLock::take(command.training.checkpoint));
   if (command.training.batch == 0) HOIST_TRY_VOID(choose_batch_for(command));
-  HOIST_TRY(TrainingSession session,
-            TrainingSession::open(command.subject, command.model, command.training, command.run, !command.no_check));
+  HOIST_TRY(MakeRunnable share, queue::models_on_queue(command.queue, 0));
+  HOIST_TRY(TrainingSession session, TrainingSession::open(command.subject, command.model, command.training,
+                                                           command.run, !command.no_check, std::move(share)));
   if (!command.no_check) report_check(session.check());
   TrunkValues known;
   if (!command.training.heads.empty()) return train_with_heads(command, session, known);

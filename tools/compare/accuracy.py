@@ -7,7 +7,7 @@
 
 mnist: the share of right answers on a data set, through onnxruntime and through `hoist evaluate`; equal or exit code 1.
 resnets: ResNet-18 and ResNet-50 with seeded weights, every output within rtol 1e-3 and atol 1e-4.
-digits: the three models of models/ on their test data, equal to models/accuracy.json.
+digits: the models of models/ on their test data, equal to models/accuracy.json.
 """
 
 from __future__ import annotations

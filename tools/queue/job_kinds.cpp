@@ -91,7 +91,7 @@ Result<Json> perform_evaluation(const Job& job, const fs::path& folder, const Jo
 
 Result<Json> perform_runs(const Job& job, const fs::path& folder, const JobPlace& place) {
   HOIST_TRY(BundleRunner bundle, open_bundle_of(job, folder, place));
-  HOIST_TRY(const Samples samples, read_samples(folder / "inputs", inputs_of(bundle), {}));
+  HOIST_TRY(const Samples samples, read_samples(folder / "inputs", numbered(inputs_of(bundle)), {}));
   Samples outputs;
   for (const std::vector<Tensor>& inputs : samples.runs) {
     HOIST_TRY(std::vector<Tensor> found, with_kind(ErrorKind::device, bundle.run(inputs)));
@@ -99,9 +99,8 @@ Result<Json> perform_runs(const Job& job, const fs::path& folder, const JobPlace
   }
   outputs.count = static_cast<int64_t>(outputs.runs.size());
   std::vector<ValueInfo> described;
-  for (const ArrayInfo& output : bundle.outputs())
-    described.push_back({std::to_string(described.size()), output.scalar, output.shape});
-  HOIST_TRY_VOID(write_samples(folder / result_file, outputs, described));
+  for (const ArrayInfo& output : bundle.outputs()) described.push_back({"", output.scalar, output.shape});
+  HOIST_TRY_VOID(write_samples(folder / result_file, outputs, numbered(std::move(described))));
   return Json{{"runs", outputs.count}};
 }
 
@@ -147,6 +146,11 @@ Result<Json> perform_timing(const Job& job, const fs::path& folder, const JobPla
 }
 
 }  // namespace
+
+std::vector<ValueInfo> numbered(std::vector<ValueInfo> values) {
+  for (size_t i = 0; i < values.size(); ++i) values[i].name = std::to_string(i);
+  return values;
+}
 
 const std::vector<JobKind>& job_kinds() {
   static const std::vector<JobKind> kinds = {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/base/result.h"
+#include "ir/program/program.h"
 #include "tools/queue/job.h"
 
 namespace hoist::queue {
@@ -29,6 +30,9 @@ struct JobKind {
   bool measures;                     ///< needs exclusive use of the device
   Result<nlohmann::json> (*perform)(const Job& job, const std::filesystem::path& folder, const JobPlace& place);
 };
+
+/// The arrays of a job of kind run are named by their numbers, since names of values may have a meaning in data.
+std::vector<ValueInfo> numbered(std::vector<ValueInfo> values);
 
 const std::vector<JobKind>& job_kinds();
 

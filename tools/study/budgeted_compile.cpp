@@ -255,7 +255,9 @@ constexpr char kept_in_record[] = "the measurements are in the record, and the s
 
 // The retraining that a choice may use; "" for none.
 std::string text_of(const RetrainingOptions& options) {
-  return options.epochs == 0 ? "" : fmt::format("{} epochs, seed {}", options.epochs, options.seed);
+  if (options.epochs == 0) return "";
+  return fmt::format("{} epochs, seed {}{}{}", options.epochs, options.seed, options.labels ? ", labels" : "",
+                     options.scales ? ", scales" : "");
 }
 
 // Replaces an earlier choice for the same question.

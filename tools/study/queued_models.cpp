@@ -32,13 +32,11 @@ class QueuedModel : public RunnableModel {
         least_seconds_(least_seconds),
         bundle_(opened.folder.path() / "bundle"),
         device_(opened.runner.device_name()),
-        inputs_(inputs_of(opened.plan)),
-        outputs_(outputs_of(opened.plan)),
+        inputs_(numbered(inputs_of(opened.plan))),
+        outputs_(numbered(outputs_of(opened.plan))),
         // Outputs with dynamic shapes do not fit an array over runs.
         may_travel_(travels(inputs_) && travels(outputs_) && opened.plan.extents.empty()),
-        here_(runnable_here(std::move(opened))) {
-    for (size_t i = 0; i < outputs_.size(); ++i) outputs_[i].name = std::to_string(i);
-  }
+        here_(runnable_here(std::move(opened))) {}
 
   Result<std::vector<Tensor>> run(const std::vector<Tensor>& inputs) override { return here_->run(inputs); }
   Result<std::vector<StepTime>> step_times() override { return here_->step_times(); }

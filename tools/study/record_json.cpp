@@ -108,9 +108,12 @@ Json interval_json(const Interval& of) { return factors_json({of.value, of.low, 
 
 Json retraining_json(const Retraining& of) {
   Json weights = Json::array();
-  for (const RetrainedConstant& each : of.weights)
-    weights.push_back(
-        {{"layer", text_json(each.layer)}, {"bias", each.is_bias}, {"value", print(constant(each.value))}});
+  for (const RetrainedConstant& each : of.weights) {
+    weights.push_back({{"layer", text_json(each.layer)},
+                       {"bias", each.part == RetrainedPart::bias},
+                       {"value", print(constant(each.value))}});
+    if (each.part == RetrainedPart::scales) weights.back()["scales"] = true;
+  }
   return {{"epochs", of.epochs},
           {"steps", of.steps},
           {"samples", of.samples},
@@ -376,8 +379,9 @@ Retraining retraining_of(const Json& json, const std::string& of_what) {
   for (const Json& weights : fields.list("weights")) {
     Fields of(weights, "a weight of the retraining of " + of_what);
     std::string layer = of.text("layer");
-    const bool is_bias = of.truth("bias");
-    out.weights.push_back({std::move(layer), is_bias, tensor_of(of, "value")});
+    RetrainedPart part = of.truth("bias") ? RetrainedPart::bias : RetrainedPart::weights;
+    if (of.has("scales") && of.truth("scales")) part = RetrainedPart::scales;
+    out.weights.push_back({std::move(layer), part, tensor_of(of, "value")});
     of.end();
   }
   fields.end();

@@ -34,10 +34,10 @@ class Retrainer {
   }
 
   Result<Retraining> run(const Assignment& assignment, const Statistics& statistics, const ChannelFactors& factors) {
-    if (data_.count() == 0) HOIST_TRY_VOID(ask_teacher());
+    if (data_.count() == 0) HOIST_TRY_VOID(retraining_.labels ? read_labels() : ask_teacher());
     HOIST_TRY(Program program, program_for_batches());
     HOIST_TRY_VOID(scale_channels(program, factors));
-    HOIST_TRY(TrainableModel trainable, trainable_model(program, assignment, statistics));
+    HOIST_TRY(TrainableModel trainable, trainable_model(program, assignment, statistics, retraining_.scales));
     HOIST_TRY(const TrainingRequest request, request_for(trainable));
     SessionParts parts;
     parts.has_judge = false;
@@ -88,22 +88,43 @@ class Retrainer {
     if (shape.empty() || shape[0] != calibration_.samples_a_run)
       return Diagnostic{"output " + model_.program.outputs[kinds_.main],
                         "has no first axis of samples, so --retrain has no answer for each", "leave it out"};
+    add_samples([&](size_t run, int64_t within) { return sample_of(outputs[run][kinds_.main], within); });
+    return Nothing{};
+  }
+
+  Result<Nothing> read_labels() {
+    const std::string& name = model_.program.outputs[kinds_.main];
+    const std::vector<int64_t> shape = shape_of(value_types(model_.program).at(name));
+    if (shape.size() != 2)
+      return Diagnostic{"output " + name, "is no array of [samples][classes], so labels do not fit",
+                        "leave out --retrain-labels"};
+    HOIST_TRY_VOID(check_labels(calibration_, shape[1], name, "--calibrate"));
+    add_samples([&](size_t run, int64_t within) {
+      const auto sample = run * static_cast<size_t>(calibration_.samples_a_run) + static_cast<size_t>(within);
+      return Tensor::of<int64_t>(Scalar::i64, {1}, {calibration_.labels[sample]});
+    });
+    return Nothing{};
+  }
+
+  void add_samples(const std::function<Tensor(size_t run, int64_t within)>& target) {
     for (int64_t i = 0; i < calibration_.count; ++i) {
       const auto run = static_cast<size_t>(i / calibration_.samples_a_run);
       const int64_t within = i % calibration_.samples_a_run;
       std::vector<Tensor> inputs;
       for (const Tensor& input : calibration_.runs[run]) inputs.push_back(sample_of(input, within));
       data_.inputs.push_back(std::move(inputs));
-      data_.targets.push_back(sample_of(outputs[run][kinds_.main], within));
+      data_.targets.push_back(target(run, within));
     }
     data_.hash = calibration_.hash;
-    return Nothing{};
   }
 
   Result<TrainingRequest> request_for(const TrainableModel& trainable) const {
     TrainingRequest out;
     out.value = model_.program.outputs[kinds_.main];
-    out.loss = kinds_.main_kind() == OutputKind::values ? "mse" : fmt::format("distillation:1,{}", temperature);
+    if (retraining_.labels)
+      out.loss = "cross-entropy";
+    else
+      out.loss = kinds_.main_kind() == OutputKind::values ? "mse" : fmt::format("distillation:1,{}", temperature);
     HOIST_TRY(out.optimiser, optimiser_named("adam"));
     for (const TrainedConstant& constant : trainable.constants) out.weights.push_back(constant.name);
     out.accumulated = std::max<int64_t>(1, samples_a_step / batch_);
@@ -147,6 +168,9 @@ Result<Retrain> retrain_on_device(const std::filesystem::path& path, const Model
                       fmt::format("needs {} samples for training, and the calibration data has {}",
                                   least_retraining_samples, calibration.count),
                       "give more samples, or leave out --retrain"};
+  if (retraining.labels && calibration.labels.empty())
+    return Diagnostic{"--retrain-labels", "needs labels, and the calibration data has none",
+                      "leave it out to learn the model's own answers"};
   if (const int64_t seen = count_samples_among(verification, calibration); seen > 0)
     return Diagnostic{"--retrain",
                       fmt::format("{} of {} verification samples are also calibration samples, which are trained on",

@@ -84,16 +84,33 @@ class Trainer {
   // The sum of the losses of these steps of the epoch, up to an interruption; or not a number, then with the step.
   Result<double> run_steps(const std::vector<int64_t>& order, int64_t first, int64_t end) {
     double sum = 0;
-    for (at_ = first; at_ < end && !interruptible_.interrupted(); ++at_) {
+    at_ = first;
+    while (at_ < end && !interruptible_.interrupted()) {
       const Stopwatch stopwatch;
-      HOIST_TRY(const double loss, session_.step(batch(order, at_), rate(at_)));
+      std::vector<std::vector<Tensor>> batches;
+      std::vector<double> rates;
+      for (int64_t i = at_; i < end_of_group(at_, end); ++i) {
+        batches.push_back(batch(order, i));
+        rates.push_back(rate(i));
+      }
+      HOIST_TRY(const std::vector<double> losses, session_.steps(std::move(batches), rates));
       out_.seconds += stopwatch.seconds();
-      ++out_.steps;
-      sum += loss;
-      if (!std::isfinite(loss)) return loss;
-      show(at_, sum / static_cast<double>(at_ - first + 1));
+      for (const double loss : losses) {
+        ++out_.steps;
+        sum += loss;
+        if (!std::isfinite(loss)) return loss;
+        show(at_, sum / static_cast<double>(at_ - first + 1));
+        ++at_;
+      }
     }
     return sum;
+  }
+
+  // The runs up to the next change of the weights, if others compute some of them; otherwise one.
+  int64_t end_of_group(int64_t at, int64_t end) const {
+    if (!session_.is_shared()) return at + 1;
+    const int64_t run = out_.progress.epochs * steps_ + at;
+    return std::min(end, at + options_.accumulated - run % options_.accumulated);
   }
 
   // Trains the copies of a segment, and goes on with their mean.

@@ -13,6 +13,7 @@
 #include "ir/base/cancellation.h"
 #include "ir/gradient/gradient.h"
 #include "ir/gradient/losses.h"
+#include "ir/gradient/training/attention.h"
 #include "ir/gradient/training/initial_weights.h"
 #include "ir/gradient/training/training_mode.h"
 #include "ir/gradient/training/training_step.h"
@@ -62,6 +63,21 @@ Result<Nothing> find_weights(const Program& program, const fs::path& model, cons
   return Nothing{};
 }
 
+// The text after the colon is the number of classes.
+constexpr char transfer[] = "attention-transfer";
+bool is_transfer(const std::string& loss) { return loss.starts_with(transfer); }
+
+// Adds attention maps to the judged value if the loss needs them.
+Result<TrainingOptions> with_attention(Program& program, TrainingOptions options) {
+  if (!is_transfer(options.loss)) return options;
+  if (options.loss != transfer) return usage_error("--loss " + options.loss, "has no parameters", transfer);
+  if (!options.distill) return usage_error("--loss " + options.loss, "learns from the model itself", "add --distill");
+  HOIST_TRY(const std::string logits, judged_value(program, options.value));
+  HOIST_TRY(options.value, add_attention(program, logits));
+  options.loss = fmt::format("{}:{}", transfer, shape_of(value_types(program).at(logits)).at(1));
+  return options;
+}
+
 bool is_term(const TrainingOptions& options) { return options.loss.ends_with(".lift"); }
 
 // A file holds a term.
@@ -77,8 +93,9 @@ Result<TrainingRequest> request_for(const Program& program, const fs::path& mode
   HOIST_TRY(out.loss, loss_of(options));
   if (options.distill) {
     const size_t colon = options.loss.find(':');
-    out.loss = fmt::format("distillation:{},{}", colon == std::string::npos ? "1" : options.loss.substr(colon + 1),
-                           options.temperature);
+    const std::string axis = colon == std::string::npos ? "1" : options.loss.substr(colon + 1);
+    out.loss =
+        fmt::format("{}:{},{}", is_transfer(options.loss) ? transfer : "distillation", axis, options.temperature);
   }
   HOIST_TRY(out.optimiser, with_kind(ErrorKind::usage, optimiser_named(options.optimiser)));
   if (options.decay > 0) out.optimiser.parameters["decay"] = options.decay;
@@ -120,43 +137,13 @@ Result<Nothing> check_samples(const Program& head, const TrainingOptions& traini
                     "name another value"};
 }
 
-int64_t axis_of_classes(const std::string& loss, size_t rank) {
+// The classes of a value with this shape, by the text of the loss.
+ClassAxis classes_of(const std::string& loss, const std::vector<int64_t>& shape) {
   const size_t colon = loss.find(':');
-  const int64_t axis = colon == std::string::npos ? 1 : std::stoll(loss.substr(colon + 1));
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
-
-// The class with the highest score at a position.
-int64_t best_class(const Tensor& scores, int64_t outer, int64_t classes, int64_t inner, int64_t place) {
-  int64_t best = 0;
-  const auto at = [&](int64_t c) { return scores.float_at((outer * classes + c) * inner + place); };
-  for (int64_t c = 1; c < classes; ++c) {
-    if (at(c) > at(best)) best = c;
-  }
-  return best;
-}
-
-struct Counts {
-  int64_t right = 0, all = 0;
-};
-
-// Compares the best classes with labels, or with the best classes of other scores; the first `samples` of the batch.
-Counts count_right(const Tensor& scores, const Tensor& target, bool is_labels, int64_t axis, int64_t samples) {
-  Counts out;
-  const std::vector<int64_t>& shape = scores.shape();
-  const auto at = static_cast<size_t>(axis);
-  int64_t outer = 1, inner = 1;
-  for (size_t i = 0; i < shape.size(); ++i) (i < at ? outer : inner) *= i == at ? 1 : shape[i];
-  outer = axis == 0 ? outer : outer / shape[0] * samples;
-  for (int64_t o = 0; o < outer; ++o) {
-    for (int64_t p = 0; p < inner; ++p) {
-      const int64_t label = is_labels ? target.integer_at(o * inner + p) : best_class(target, o, shape[at], inner, p);
-      if (label < 0) continue;
-      ++out.all;
-      if (best_class(scores, o, shape[at], inner, p) == label) ++out.right;
-    }
-  }
-  return out;
+  const int64_t number = colon == std::string::npos ? 1 : std::stoll(loss.substr(colon + 1));
+  if (is_transfer(loss)) return {1, number};
+  const int64_t axis = number < 0 ? number + std::ssize(shape) : number;
+  return {axis, shape[static_cast<size_t>(axis)]};
 }
 
 double mean_of_squares(const Tensor& value, const Tensor& target, int64_t samples) {
@@ -196,7 +183,8 @@ Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int6
 }
 
 Result<TrainingSession> TrainingSession::open(const fs::path& model, const ModelOptions& options,
-                                              const TrainingOptions& training, const RunOptions& run, bool is_checked) {
+                                              const TrainingOptions& training, const RunOptions& run, bool is_checked,
+                                              MakeRunnable share) {
   HOIST_TRY(Program program, read_for_batch(model, options, training.batch));
   const std::vector<ValueInfo> model_inputs = input_infos(program);
   std::optional<ModelOnDevice> trunk;
@@ -212,11 +200,12 @@ Result<TrainingSession> TrainingSession::open(const fs::path& model, const Model
       program = std::move(parts.head);
     }
   }
-  HOIST_TRY(const TrainingRequest request, request_for(program, model, training));
+  HOIST_TRY(const TrainingOptions judging, with_attention(program, training));
+  HOIST_TRY(const TrainingRequest request, request_for(program, model, judging));
   const Program own = program;
   if (!training.initialise.empty()) HOIST_TRY_VOID(initialise_weights(program, request, training.initialise));
-  HOIST_TRY(TrainingSession out,
-            of(std::move(program), request, options, run, {is_checked, true, training.step, std::move(of_head)}));
+  HOIST_TRY(TrainingSession out, of(std::move(program), request, options, run,
+                                    {is_checked, true, training.step, std::move(of_head), std::move(share)}));
   if (trunk) out.trunk_.emplace(std::move(*trunk));
   out.data_shape_.inputs = model_inputs;
   if (training.distill) {
@@ -238,11 +227,20 @@ Result<TrainingSession> TrainingSession::of(Program program, const TrainingReque
       shape.inputs.push_back(input);
   }
   const std::vector<int64_t> value = shape_of(value_types(program).at(request.value));
-  SelfCheck check;
+  SelfCheck check, check_of_update;
+  std::optional<SharedRuns> shared;
+  if (parts.share) {
+    HOIST_TRY(StepParts halves, split_step(std::move(step)));
+    HOIST_TRY(ModelOnDevice runs, compiled(halves.run, options, run, parts.is_checked ? &check : nullptr));
+    shared.emplace(parts.share(std::move(runs)), halves);
+    step = std::move(halves.update);
+  }
+  SelfCheck* const checked = shared ? &check_of_update : &check;
   HOIST_TRY(ModelOnDevice compiled_step,
-            compiled(std::move(step.program), options, run, parts.is_checked ? &check : nullptr));
+            compiled(std::move(step.program), options, run, parts.is_checked ? checked : nullptr));
   if (!parts.step.empty()) HOIST_TRY_VOID(write_bundle(compiled_step.plan, parts.step));
   TrainingSession out(std::move(compiled_step));
+  out.shared_ = std::move(shared);
   if (parts.has_judge) {
     ModelOptions quiet = options;
     quiet.with_notes = false;
@@ -258,12 +256,9 @@ Result<TrainingSession> TrainingSession::of(Program program, const TrainingReque
   }
   out.is_squares_ = request.loss.starts_with("mse");
   if (!out.is_squares_ && !request.loss.starts_with(term_loss)) {
-    out.class_axis_ = axis_of_classes(request.loss, value.size());
-    shape.classes = is_integer(shape.target.scalar) ? value[static_cast<size_t>(out.class_axis_)] : 0;
-  } else {
-    out.class_axis_ = -1;
+    out.classes_ = classes_of(request.loss, value);
+    if (is_integer(shape.target.scalar)) shape.classes = out.classes_->count;
   }
-  out.is_labelled_ = is_integer(shape.target.scalar);
   out.data_shape_ = shape;
   out.shape_ = std::move(shape);
   out.weights_ = step.weights;
@@ -298,18 +293,66 @@ Result<Nothing> TrainingSession::set_inputs(std::vector<Tensor> batch, double ra
   BundleRunner& runner = step_.runner;
   for (size_t i = 0; i < input_names_.size(); ++i) HOIST_TRY_VOID(runner.set_input(input_names_[i], batch[i]));
   HOIST_TRY_VOID(runner.set_input(target_, batch.back()));
-  Tensor of_rate(Scalar::f32, {});
-  of_rate.set_float(0, rate);
-  return runner.set_input(rate_, of_rate);
+  return set_rate(rate);
 }
 
-Result<double> TrainingSession::step(std::vector<Tensor> batch, double rate) {
-  cancellation_point();
-  HOIST_TRY_VOID(set_inputs(std::move(batch), rate));
+Result<Nothing> TrainingSession::set_rate(double rate) {
+  Tensor of_rate(Scalar::f32, {});
+  of_rate.set_float(0, rate);
+  return step_.runner.set_input(rate_, of_rate);
+}
+
+Result<double> TrainingSession::run_step() {
   HOIST_TRY_VOID(of_run(step_.runner, step_.runner.run()));
   HOIST_TRY(const Tensor loss, step_.runner.output(0));
   HOIST_TRY_VOID(roots_.after_run(step_.runner));
   return loss.float_at(0);
+}
+
+Result<double> TrainingSession::step(std::vector<Tensor> batch, double rate) {
+  HOIST_TRY(const std::vector<double> losses, steps({std::move(batch)}, {rate}));
+  return losses[0];
+}
+
+Result<NamedTensors> TrainingSession::states_of_run() {
+  NamedTensors out;
+  const std::vector<std::string>& wanted = shared_->states();
+  for (size_t i = 0; i < step_.runner.states().size(); ++i) {
+    const std::string& name = step_.runner.states()[i].name;
+    if (std::find(wanted.begin(), wanted.end(), name) == wanted.end()) continue;
+    HOIST_TRY(out[name], step_.runner.state(i));
+  }
+  return out;
+}
+
+Result<std::vector<double>> TrainingSession::steps(std::vector<std::vector<Tensor>> batches,
+                                                   const std::vector<double>& rates) {
+  cancellation_point();
+  std::vector<double> losses;
+  if (!shared_) {
+    for (size_t run = 0; run < batches.size(); ++run) {
+      HOIST_TRY_VOID(set_inputs(std::move(batches[run]), rates[run]));
+      HOIST_TRY(losses.emplace_back(), run_step());
+    }
+    return losses;
+  }
+  std::vector<NamedTensors> named(batches.size());
+  for (size_t run = 0; run < batches.size(); ++run) {
+    if (teacher_) {
+      HOIST_TRY(Tensor target, taught(batches[run]));
+      batches[run].push_back(std::move(target));
+    }
+    for (size_t i = 0; i < input_names_.size(); ++i) named[run].emplace(input_names_[i], batches[run][i]);
+    named[run].emplace(target_, batches[run].back());
+  }
+  HOIST_TRY(const NamedTensors states, states_of_run());
+  HOIST_TRY(const std::vector<NamedTensors> found, shared_->contributions(states, named));
+  for (size_t run = 0; run < batches.size(); ++run) {
+    for (const auto& [name, value] : found[run]) HOIST_TRY_VOID(step_.runner.set_input(name, value));
+    HOIST_TRY_VOID(set_rate(rates[run]));
+    HOIST_TRY(losses.emplace_back(), run_step());
+  }
+  return losses;
 }
 
 Result<Nothing> TrainingSession::set_parameter(const std::string& name, double value) {
@@ -394,6 +437,7 @@ Result<Nothing> TrainingSession::load_states(const fs::path& file) {
 }
 
 Result<std::vector<std::string>> TrainingSession::layers_not_finite(std::vector<Tensor> batch, double rate) {
+  if (shared_) return std::vector<std::string>{};
   HOIST_TRY_VOID(set_inputs(std::move(batch), rate));
   BundleRunner& runner = step_.runner;
   std::vector<std::string> out;
@@ -420,7 +464,7 @@ Result<Judgement> TrainingSession::judge(const TrainingData& data, const std::ve
                                          const WeightValues& weights) {
   BundleRunner& runner = judge_->runner;
   for (const auto& [name, value] : weights) HOIST_TRY_VOID(runner.set_input(name, value));
-  Counts counts;
+  RightAnswers counts;
   double sum = 0, of = 0;
   const int64_t most = shape_.inputs[0].shape[0];
   for (int64_t first = 0; first < std::ssize(samples); first += most) {
@@ -439,10 +483,10 @@ Result<Judgement> TrainingSession::judge(const TrainingData& data, const std::ve
     double share = static_cast<double>(count), one = loss.float_at(0);
     if (is_squares_) {
       one = mean_of_squares(value, batch.back(), count);
-    } else if (class_axis_ >= 0) {
-      const Counts found = count_right(value, batch.back(), is_labelled_, class_axis_, count);
+    } else if (classes_) {
+      const RightAnswers found = count_right(value, batch.back(), *classes_, count);
       counts.right += found.right, counts.all += found.all;
-      if (is_labelled_) share = static_cast<double>(found.all);
+      if (is_integer(batch.back().scalar())) share = static_cast<double>(found.all);
     }
     if (share > 0) sum += one * share, of += share;
   }

@@ -14,6 +14,8 @@
 #include "tools/driver/self_check.h"
 #include "tools/study/device_models.h"
 #include "tools/training/inverse_roots.h"
+#include "tools/training/right_answers.h"
+#include "tools/training/shared_runs.h"
 #include "tools/training/training_options.h"
 
 namespace hoist {
@@ -35,13 +37,16 @@ struct SessionParts {
   bool has_judge = true;                       ///< the model that judges weights
   std::string step;                            ///< the folder for the bundle of the step; "": none
   std::vector<std::string> head_weights = {};  ///< the weights after the trunk, whose states a head keeps
+  MakeRunnable share = {};                     ///< computes the runs of a step; empty: the step does
 };
 
 class TrainingSession {
  public:
-  /// Reads and compiles the model. Without `is_checked` the kernels are not compared with the interpreter.
+  /// Reads and compiles the model. Without `is_checked` the kernels are not compared with the interpreter. `share` is
+  /// as in SessionParts.
   static Result<TrainingSession> open(const std::filesystem::path& model, const ModelOptions& options,
-                                      const TrainingOptions& training, const RunOptions& run, bool is_checked);
+                                      const TrainingOptions& training, const RunOptions& run, bool is_checked,
+                                      MakeRunnable share = {});
 
   /// Compiles the step of a program for batches, whose targets are data of the caller.
   static Result<TrainingSession> of(Program program, const TrainingRequest& request, const ModelOptions& options,
@@ -58,7 +63,11 @@ class TrainingSession {
 
   /// One run of the step; returns the loss of the batch before it. `batch` is from batch_of().
   Result<double> step(std::vector<Tensor> batch, double rate);
-  /// The layers whose results in this run would not be finite, in order; states do not change.
+  /// The same for several runs between two changes of the weights, whose gradients others may compute.
+  Result<std::vector<double>> steps(std::vector<std::vector<Tensor>> batches, const std::vector<double>& rates);
+  /// True if others compute runs.
+  bool is_shared() const { return shared_.has_value(); }
+  /// The layers whose results in this run would not be finite, in order; states do not change. Empty for shared runs.
   Result<std::vector<std::string>> layers_not_finite(std::vector<Tensor> batch, double rate);
   Result<Judgement> judge(const TrainingData& data, const WeightValues& weights);
   /// On these samples alone.
@@ -84,6 +93,9 @@ class TrainingSession {
  private:
   explicit TrainingSession(ModelOnDevice step) : step_(std::move(step)) {}
   Result<Nothing> set_inputs(std::vector<Tensor> batch, double rate);
+  Result<Nothing> set_rate(double rate);
+  Result<double> run_step();
+  Result<NamedTensors> states_of_run();
   Result<Tensor> taught(const std::vector<Tensor>& batch);
 
   ModelOnDevice step_;
@@ -91,13 +103,14 @@ class TrainingSession {
   BatchShape data_shape_;
   std::vector<size_t> head_states_;
   KroneckerRoots roots_;
+  std::optional<SharedRuns> shared_;
   std::optional<BundleRunner> teacher_;  // the judge's bundle with the model's own weights
   BatchShape shape_;
   std::vector<std::string> weights_, input_names_;
   std::string target_, rate_;
   std::map<std::string, std::string> open_;  // the inputs of open hyper-parameters
-  int64_t class_axis_ = 1;
-  bool is_labelled_ = true, is_squares_ = false;
+  std::optional<ClassAxis> classes_;         // none: the value has no classes
+  bool is_squares_ = false;
   SelfCheck check_;
 };
 

@@ -48,13 +48,19 @@ Expr rounded_gradient(const GradientFormat& format, Expr gradient, Expr step, ui
     const Expr unit = call(Function::multiply, {cast(e->type->scalar, bits), number(e, 0x1p-24)});
     const Expr below = call(Function::floor, {call(Function::add, {call(Function::divide, {e, step}), unit})});
     const Expr within = call(Function::maximum, {call(Function::minimum, {below, number(e, most)}), number(e, -most)});
-    return select(call(Function::equal, {step, number(e, 0)}), number(e, 0), call(Function::multiply, {within, step}));
+    const Expr zero = literal_integer(Scalar::i8, 0);
+    return select(call(Function::equal, {step, number(e, 0)}), zero, cast(Scalar::i8, within));
   };
   const auto each = [&](const auto& self, Expr a, Expr b) -> Expr {
     if (!a->type->is_array()) return rounded(a, b);
     return map([&](Expr pair) { return self(self, get(0, pair), get(1, pair)); }, zip({a, b}));
   };
   return each(each, gradient, words);
+}
+
+Expr gradient_of(Expr integers, Expr step) {
+  const auto scaled = [&](Expr e) { return call(Function::multiply, {cast(step->type->scalar, e), step}); };
+  return map_at(static_cast<int>(sizes_of(integers->type).size()), scaled, integers);
 }
 
 }  // namespace hoist

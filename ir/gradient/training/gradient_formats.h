@@ -32,7 +32,9 @@ const GradientFormat* find_gradient_format(std::string_view name);
 /// The step of the grid for an array of floats with at least one dimension: a scalar, the largest magnitude over the
 /// largest number.
 Expr gradient_step(const GradientFormat& format, Expr gradient);
-/// The array rounded to the grid of this step, a scalar. `run` is a scalar of u64.
+/// The array in units of this step, a scalar, rounded to integers of i8. `run` is a scalar of u64.
 Expr rounded_gradient(const GradientFormat& format, Expr gradient, Expr step, uint64_t seed, Expr run);
+/// The gradient that integers and their step stand for.
+Expr gradient_of(Expr integers, Expr step);
 
 }  // namespace hoist

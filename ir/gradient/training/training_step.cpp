@@ -35,6 +35,7 @@ class StepBuilder {
     names_ = ValueNames(program_);
     for (const auto& [name, type] : program_.inputs) out_.inputs.push_back(name);
     counter_ = names_.make("training.step");
+    out_.counter = counter_;
     averages_ = use_training_mode(program_, {counter_, request_.seed, request_.averages});
     std::erase_if(averages_, [&](const RunningAverage& a) {
       return !initial_.emplace(a.value, program_.constants.at(a.value)).second;  // shared by two layers
@@ -52,6 +53,7 @@ class StepBuilder {
     names_ = ValueNames(program_);
     gradients_.assign(program_.outputs.begin() + 1, program_.outputs.end());
     program_.outputs = {loss_};
+    contribute(loss_);
     names_.take(counter_);
     count_runs();
     accumulate();
@@ -153,10 +155,19 @@ class StepBuilder {
 
   Type type_of_weight(const std::string& name) const { return type_of(initial_.at(name)); }
 
+  // Weights may share a gradient.
+  void contribute(const std::string& value) {
+    std::vector<std::string>& all = out_.contributions;
+    if (std::find(all.begin(), all.end(), value) == all.end()) all.push_back(value);
+  }
+
   // The gradient in the format of the request, with a state for the error if the format feeds it back.
   Expr rounded(const std::string& name, Expr gradient, size_t number) {
     const GradientFormat* format = request_.gradients;
-    if (format == nullptr || !gradient->type->is_array()) return gradient;
+    if (format == nullptr || !gradient->type->is_array()) {
+      contribute(gradient->name);
+      return gradient;
+    }
     const auto both = [](Function f) { return [f](Expr a, Expr b) { return call(f, {a, b}); }; };
     const std::string error = names_.make(name + ".error");
     const Expr step = define(name + ".gradient_step", gradient_step(*format, gradient));
@@ -165,7 +176,10 @@ class StepBuilder {
           define(name + ".corrected", each_pair(both(Function::add), parameter(error, gradient->type), gradient));
     const Expr run = cast(Scalar::u64, parameter(counter_, scalar_type(Scalar::i64)));
     const uint64_t seed = request_.seed + 0x85EB * (number + 1);
-    const Expr out = define(name + ".rounded", rounded_gradient(*format, gradient, step, seed, run));
+    const Expr integers = define(name + ".integers", rounded_gradient(*format, gradient, step, seed, run));
+    contribute(step->name);
+    contribute(integers->name);
+    const Expr out = define(name + ".rounded", gradient_of(integers, step));
     if (format->has_feedback)
       add_state(error, define(name + ".next_error", each_pair(both(Function::subtract), gradient, out)));
     return out;
@@ -297,6 +311,7 @@ class StepBuilder {
 
   void follow_statistics() {
     for (const RunningAverage& average : averages_) {
+      contribute(average.statistic);
       const Tensor& initial = initial_.at(average.value);
       const Type type = type_of(initial);
       const Expr next =

@@ -42,6 +42,8 @@ struct TrainingStep {
   std::map<std::string, std::string> open;    ///< the inputs of open hyper-parameters, one f32 each
   std::map<std::string, std::string> owners;  ///< the weight of each state of the optimiser, and of itself
   std::vector<KroneckerFactor> factors;       ///< their roots are inputs too
+  std::string counter;                        ///< the state that counts runs
+  std::vector<std::string> contributions;     ///< the loss, then the other values of one run that the update reads
 };
 
 /// The program of a step. Errors: errors of add_loss and gradient, weights of other types, no weights.

@@ -31,7 +31,7 @@ TEST(GradientFormats, RoundWithoutABiasAndWithTheStatedVariance) {
     ASSERT_TRUE(found.ok()) << found.errors()[0].text();
     const double s = found->float_at(0);
     EXPECT_NEAR(s, 1.0 / static_cast<double>(format.largest()), 1e-7);
-    const Expr rounded = rounded_gradient(format, gradient, step, 7, run);
+    const Expr rounded = gradient_of(rounded_gradient(format, gradient, step, 7, run), step);
     std::vector<double> sums(6), squares(6);
     for (int i = 0; i < runs; ++i) {
       const auto value = evaluate(rounded, {{"g", exact}, {"step", *found}, {"run", number(Scalar::u64, i)}});
@@ -56,8 +56,8 @@ TEST(GradientFormats, RoundWithoutABiasAndWithTheStatedVariance) {
 TEST(GradientFormats, ArraysOfZerosStayZero) {
   const Expr gradient = parameter("g", array_type(std::vector<Nat>{3}, scalar_type(Scalar::f32)));
   const GradientFormat& format = *find_gradient_format("i4");
-  const Expr rounded =
-      rounded_gradient(format, gradient, gradient_step(format, gradient), 1, literal_integer(Scalar::u64, 3));
+  const Expr step = gradient_step(format, gradient);
+  const Expr rounded = gradient_of(rounded_gradient(format, gradient, step, 1, literal_integer(Scalar::u64, 3)), step);
   const auto value = evaluate(rounded, {{"g", Tensor(Scalar::f32, {3})}});
   ASSERT_TRUE(value.ok());
   EXPECT_EQ(*value, Tensor(Scalar::f32, {3}));

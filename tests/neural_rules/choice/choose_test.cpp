@@ -396,7 +396,8 @@ Result<Retraining> better_weights(const Program& program, const Assignment& assi
   for (RetrainedConstant& constant : out.weights) {
     for (const auto& [value, of] : with_data) {
       const auto layer = of.rounded.find(constant.layer);
-      if (!constant.is_bias && layer != of.rounded.end()) constant.value = *layer->second.at("w4-g32-adaptive");
+      if (constant.part == RetrainedPart::weights && layer != of.rounded.end())
+        constant.value = *layer->second.at("w4-g32-adaptive");
     }
   }
   return out;

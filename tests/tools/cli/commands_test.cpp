@@ -62,9 +62,9 @@ TEST_F(Commands, EveryDigitsModelHasItsAccuracy) {
 }
 
 TEST_F(Commands, AModelIsCalledWhatItsFileIsCalled) {
-  Ran ran = run_hoist({"check", (models / "digits_pytorch.onnx").string()});
+  Ran ran = run_hoist({"check", (models / "digits_convolutional.onnx").string()});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("\ndigits_pytorch: logits"));
+  EXPECT_THAT(ran.out, HasSubstr("\ndigits_convolutional: logits"));
   fs::copy_file(models / "digits_residual.onnx", in("mine.onnx"));
   ran = run_hoist({"compile", in("mine.onnx"), "-o", in("mine.hoist"), "--no-check"});
   ASSERT_EQ(ran.code, 0) << ran.err;

@@ -103,7 +103,7 @@ TEST(GradCommand, RefusesWhatHasNoGradient) {
   EXPECT_THAT(ran.err, HasSubstr("dense1/wieght: is no value of the model (did you mean dense1/weight?)"));
   ran = grad({"--wrt", "weights", "--loss", "hinge"}, "logits");
   EXPECT_EQ(ran.code, 3);
-  EXPECT_THAT(ran.err, HasSubstr("hinge: is no loss (cross-entropy, distillation, mse)"));
+  EXPECT_THAT(ran.err, HasSubstr("hinge: is no loss (cross-entropy, attention-transfer, distillation, mse)"));
   EXPECT_EQ(grad({"--wrt", "inputs", "--no-check"}).code, 2);
   EXPECT_EQ(run_hoist({"grad", model, "--of", "sum(logits)"}).code, 2);
 }

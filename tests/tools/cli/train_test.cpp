@@ -74,6 +74,15 @@ TEST_F(TrainCommand, LearnsFromTheModelItself) {
   EXPECT_GT(found["best"]["right"], 0.9);
 }
 
+TEST_F(TrainCommand, LearnsTheAttentionOfTheModel) {
+  const nlohmann::json found =
+      answer({"--distill", "--loss", "attention-transfer", "--initialise", "he", "--epochs", "12", "--batch", "25",
+              "--learning-rate", "0.005", "--validation", "0.2"},
+             models + "digits_residual.onnx");
+  EXPECT_GT(found["best"]["right"], 0.8);
+  EXPECT_LT(found["epochs"].back()["loss"], found["epochs"].front()["loss"]);
+}
+
 TEST_F(TrainCommand, LearnsFromGradientsOfFewBits) {
   for (const std::string format : {"i8", "i4", "i4-feedback"}) {
     const nlohmann::json found =
@@ -336,6 +345,8 @@ TEST_F(TrainCommand, RefusesBadInput) {
   refused({"--validation", "0.0001"}, 3, "keeps 0 of 500 samples apart");
   refused({"--validation", "none.npz"}, 3, "none.npz");
   refused({"--loss", "hinge"}, 3, "hinge: is no loss");
+  refused({"--loss", "attention-transfer"}, 2, "learns from the model itself (add --distill)");
+  refused({"--loss", "attention-transfer", "--distill"}, 3, "depends on no images");
   refused({"--labels", in("none.npy")}, 3, "none.npy");
   const Tensor images(Scalar::f32, {40, 1, 8, 8});
   Tensor some = images;

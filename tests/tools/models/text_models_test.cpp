@@ -91,7 +91,7 @@ TEST_F(TextModels, RandomModelsGiveTheSameBundles) {
 }
 
 TEST_F(TextModels, OwnModelsGiveTheSameBundles) {
-  for (const char* name : {"digits_attention", "digits_fully_connected", "digits_pytorch", "digits_residual"})
+  for (const char* name : {"digits_attention", "digits_fully_connected", "digits_convolutional", "digits_residual"})
     expect_same_bundle(std::filesystem::path(HOIST_SOURCE_DIR) / "models" / (std::string(name) + ".onnx"));
 }
 

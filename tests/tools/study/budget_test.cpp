@@ -128,7 +128,7 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   ASSERT_EQ(among.code, 0) << among.err;
   EXPECT_EQ(parsed(record)["points"].size(), measured["points"].size());
   // With data, further points are verified, and sites are not measured again.
-  const Ran further = run_hoist(with(with(compile, data), {"-o", in("further.hoist"), "--budget", "sqnr=35dB"}));
+  const Ran further = run_hoist(with(with(compile, data), {"-o", in("further.hoist"), "--budget", "sqnr=45dB"}));
   ASSERT_EQ(further.code, 0) << further.err;
   const auto later = parsed(record);
   EXPECT_GT(later["points"].size(), measured["points"].size());
@@ -136,7 +136,7 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   EXPECT_EQ(later["statistics"], measured["statistics"]);
   EXPECT_EQ(later["choices"].size(), 3u);
   const auto certificate = parsed(in("further.hoist/manifest.json"))["certificate"];
-  EXPECT_EQ(certificate["budget"], "sqnr=35dB");
+  EXPECT_EQ(certificate["budget"], "sqnr=45dB");
   EXPECT_EQ(certificate["met"], true);
   const Ran verified = run_hoist({"verify", in("further.hoist"), "--data", test_data});
   EXPECT_EQ(verified.code, 0) << verified.err;
@@ -145,14 +145,14 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   // A forbidden rule is not used.
   std::ofstream(in("bans")) << "forbid * w8\nforbid * w4-g32\n";
   const Ran banned = run_hoist(
-      with(with(compile, data), {"-o", in("banned.hoist"), "--budget", "sqnr=35dB", "--preferences", in("bans")}));
+      with(with(compile, data), {"-o", in("banned.hoist"), "--budget", "sqnr=45dB", "--preferences", in("bans")}));
   ASSERT_EQ(banned.code, 0) << banned.err;
   const std::string rules = parsed(in("banned.hoist/manifest.json"))["certificate"]["rules"].dump();
   EXPECT_THAT(rules, testing::Not(HasSubstr("\"w8\"")));
   EXPECT_THAT(rules, testing::Not(HasSubstr("\"w4-g32\"")));
 
   // Report and export show the bundle's choice.
-  const Ran page = run_hoist({"report", model, "--record", record, "--objective", "size", "--budget", "sqnr=35dB", "-o",
+  const Ran page = run_hoist({"report", model, "--record", record, "--objective", "size", "--budget", "sqnr=45dB", "-o",
                               in("page.html"), "--json", in("page.json")});
   ASSERT_EQ(page.code, 0) << page.err;
   const auto study = parsed(in("page.json"));
@@ -162,7 +162,7 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   }
   EXPECT_EQ(study["confidence"], "met on 500 samples");
   const Ran exported =
-      run_hoist({"export", model, "--record", record, "--budget", "sqnr=35dB", "-o", in("chosen.onnx")});
+      run_hoist({"export", model, "--record", record, "--budget", "sqnr=45dB", "-o", in("chosen.onnx")});
   ASSERT_EQ(exported.code, 0) << exported.err;
   EXPECT_THAT(exported.out, HasSubstr(" at "));
   EXPECT_EQ(run_hoist({"check", in("chosen.onnx")}).code, 0);
@@ -172,7 +172,7 @@ TEST_F(BudgetCommand, AnotherBudgetIsChosenFromTheSameRecord) {
   const Ran several = run_hoist({"export", model, "--record", record, "-o", in("several.onnx")});
   EXPECT_EQ(several.code, 3);
   EXPECT_THAT(several.err, HasSubstr("name one with --budget and --objective"));
-  EXPECT_EQ(run_hoist({"export", model, "--record", record, "--budget", "sqnr=35dB", "--objective", "time"}).code, 3);
+  EXPECT_EQ(run_hoist({"export", model, "--record", record, "--budget", "sqnr=45dB", "--objective", "time"}).code, 3);
   EXPECT_EQ(run_hoist({"report", "--compare", record, record, "-o", in("two.html")}).code, 3);
   const Ran two = run_hoist(
       {"report", "--compare", record, record, "--budget", "sqnr=30dB", "-o", in("two.html"), "--json", in("two.json")});
@@ -297,6 +297,25 @@ TEST_F(BudgetCommand, RetrainingMakesASmallerPointReachable) {
   ASSERT_EQ(exported.code, 0) << exported.err;
   const Ran compared = run_hoist({"export", in("first.hoist"), "--model", model, "-o", in("bundle.onnx")});
   EXPECT_EQ(compared.code, 0) << compared.err;
+}
+
+TEST_F(BudgetCommand, RetrainingLearnsLabelsIfAsked) {
+  std::ofstream(in("wishes")) << "prefer * u4-g128\n";
+  const auto with = [&](const std::string& data) {
+    return run_hoist({"compile", model, "--budget", "sqnr=24dB", "--record", in("record.json"), "--objective", "size",
+                      "--target", "native", "--retrain=2", "--retrain-labels", "--preferences", in("wishes"), "-o",
+                      in("a.hoist"), "--calibrate", data, "--verify-data", test_data});
+  };
+  auto file = NpzFile::open(calibration);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(write_npz(in("images.npz"), {{"image", *file->read("image")}}).ok());
+  const Ran none = with(in("images.npz"));
+  EXPECT_EQ(none.code, 3);
+  EXPECT_THAT(none.err, HasSubstr("needs labels, and the calibration data has none"));
+  std::filesystem::remove(in("record.json"));
+  const Ran search = with(calibration);
+  EXPECT_THAT(search.out, HasSubstr("epoch 2 of 2")) << search.err;
+  EXPECT_THAT(content(in("record.json")), HasSubstr("cross-entropy"));
 }
 
 TEST_F(BudgetCommand, RetrainingNeedsDataOfItsOwn) {

@@ -60,8 +60,9 @@ RecordedPoint random_point(Random& random, const Assignment& assignment) {
   point.worst_class = static_cast<int64_t>(random.below(9)) - 1;
   if (random.below(3) == 0) {
     Retraining trained;
-    trained.weights = {{random.name(), false, Tensor::of<int64_t>(Scalar::i4, {3}, {-7, 0, 5})},
-                       {random.name(), true, Tensor::of<float>(Scalar::f32, {2}, {0.1F, -3e-9F})}};
+    trained.weights = {{random.name(), RetrainedPart::weights, Tensor::of<int64_t>(Scalar::i4, {3}, {-7, 0, 5})},
+                       {random.name(), RetrainedPart::scales, Tensor::of<float>(Scalar::f32, {1}, {0.5F})},
+                       {random.name(), RetrainedPart::bias, Tensor::of<float>(Scalar::f32, {2}, {0.1F, -3e-9F})}};
     trained.epochs = 3, trained.steps = 90, trained.samples = 1000, trained.seed = random.word();
     trained.data_hash = random.name(), trained.weights_hash = random.name(), trained.loss = random.name();
     trained.curve = {random.finite(), random.finite()};

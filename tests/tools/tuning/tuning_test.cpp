@@ -269,7 +269,7 @@ TEST_F(TuningTest, RecordsComeWithHoist) {
   // For a device that is not here: the records are text, and compiling with them is reproducible.
   const auto shipped = tuning::parse_records(tuning::shipped_records, "shipped");
   ASSERT_TRUE(shipped.ok()) << shipped.errors()[0].text();
-  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_pytorch.onnx";
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_convolutional.onnx";
   std::vector<std::string> words = {"compile",  model,     "--target",   "native:znver4",
                                     "--tuning", "shipped", "--no-check", "-o"};
   for (const char* name : {"a.hoist", "b.hoist"}) {
@@ -293,7 +293,7 @@ TEST_F(TuningTest, RecordsComeWithHoist) {
 }
 
 TEST_F(TuningTest, TheCostModelChoosesWithoutAMeasurement) {
-  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_pytorch.onnx";
+  const std::string model = std::string(HOIST_SOURCE_DIR) + "/models/digits_convolutional.onnx";
   for (const char* name : {"a.hoist", "b.hoist"}) {
     const Ran ran = run_hoist({"compile", model, "--target", "native:znver4", "--tune=0", "--no-check", "-o", in(name),
                                "--json", in("a.json")});

@@ -49,6 +49,8 @@ class CompileOptions(TypedDict, total=False):
     verify_data: Data
     retrain: bool
     retrain_seed: int
+    retrain_scales: bool
+    retrain_labels: bool
     objective: str
     scale_channels: str
     preferences: FileName | Sequence[str]
@@ -92,6 +94,8 @@ class ChooseOptions(TypedDict, total=False):
     verify_data: Data
     retrain: bool
     retrain_seed: int
+    retrain_scales: bool
+    retrain_labels: bool
     objective: str
     scale_channels: str
     preferences: FileName | Sequence[str]
@@ -248,6 +252,12 @@ class TrainOptions(TypedDict, total=False):
     std: float | Sequence[float]
     no_check: bool
     strict: bool
+    queue: str
+    queue_token: FileName
+    queue_credentials: FileName
+    queue_authority: FileName
+    queue_certificate: FileName
+    queue_key: FileName
     memory: float
     pass_: Mapping[str, str]
 
