@@ -231,7 +231,7 @@ void MicroBatches::divide(const MicroBatch& loop) {
   control.most = parts;
   std::vector<Definition> body, after;
   std::map<std::string, Type> given;
-  std::map<std::string, Expr> in_loop;  // what the body reads in place of a value
+  std::map<std::string, Expr> in_loop;  // the body's reads in place of values outside
   for (const Definition& d : divided_ones) {
     const auto part = batch_.part_of(d, loop.in_part);
     if (!part) {

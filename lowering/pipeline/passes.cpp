@@ -67,8 +67,10 @@ bool widens_weights(const PassOptions& options) {
 
 bool has_records(const PassOptions& options) { return static_cast<bool>(options.records); }
 
-// Loops keep their state in memory, which --memory would compute again.
-bool divides_batches(const PassOptions& options) { return options.execute && !options.profile.gpu && options.memory == 0; }
+// Under --memory values are computed again, in programs without loops.
+bool divides_batches(const PassOptions& options) {
+  return options.execute && !options.profile.gpu && options.memory == 0;
+}
 
 bool host_is_the_device(const PassOptions& options) { return runs_on_host(options.profile); }
 

@@ -1,6 +1,6 @@
 // The runs of a step of training on several devices: each run of an accumulated gradient is computed on its own, with
-// the same weights, and TrainingSession adds the results up in their order. The RunnableModel chooses the device of a run
-// (tools/study/queued_models.h: the workers of a queue). For one device, training_session.h needs no such object.
+// the same weights, and TrainingSession adds the results up in their order. The RunnableModel chooses the device of a
+// run (tools/study/queued_models.h: the workers of a queue). For one device, training_session.h needs no such object.
 #pragma once
 
 #include <map>

@@ -111,7 +111,8 @@ TEST(Losses, RefuseOtherValues) {
     const auto added = add_loss(p, value, loss);
     return added.ok() ? "none" : added.errors()[0].text();
   };
-  EXPECT_THAT(problem("x", "hinge"), HasSubstr("hinge: is no loss (cross-entropy, attention-transfer, distillation, mse)"));
+  EXPECT_THAT(problem("x", "hinge"),
+              HasSubstr("hinge: is no loss (cross-entropy, attention-transfer, distillation, mse)"));
   EXPECT_THAT(problem("x", "cross-entropy:2"), HasSubstr("x: is [2][3]f32, and has no axis 2 for the classes"));
   EXPECT_THAT(problem("x", "cross-entropy:one"), HasSubstr("cross-entropy:one: names no axis"));
   EXPECT_THAT(problem("x", "mse:1"), HasSubstr("mse has no axis"));

@@ -75,10 +75,9 @@ TEST_F(TrainCommand, LearnsFromTheModelItself) {
 }
 
 TEST_F(TrainCommand, LearnsTheAttentionOfTheModel) {
-  const nlohmann::json found =
-      answer({"--distill", "--loss", "attention-transfer", "--initialise", "he", "--epochs", "12", "--batch", "25",
-              "--learning-rate", "0.005", "--validation", "0.2"},
-             models + "digits_residual.onnx");
+  const nlohmann::json found = answer({"--distill", "--loss", "attention-transfer", "--initialise", "he", "--epochs",
+                                       "12", "--batch", "25", "--learning-rate", "0.005", "--validation", "0.2"},
+                                      models + "digits_residual.onnx");
   EXPECT_GT(found["best"]["right"], 0.8);
   EXPECT_LT(found["epochs"].back()["loss"], found["epochs"].front()["loss"]);
 }

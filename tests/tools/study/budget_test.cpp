@@ -302,9 +302,10 @@ TEST_F(BudgetCommand, RetrainingMakesASmallerPointReachable) {
 TEST_F(BudgetCommand, RetrainingLearnsLabelsIfAsked) {
   std::ofstream(in("wishes")) << "prefer * u4-g128\n";
   const auto with = [&](const std::string& data) {
-    return run_hoist({"compile", model, "--budget", "sqnr=24dB", "--record", in("record.json"), "--objective", "size",
-                      "--target", "native", "--retrain=2", "--retrain-labels", "--preferences", in("wishes"), "-o",
-                      in("a.hoist"), "--calibrate", data, "--verify-data", test_data});
+    return run_hoist({"compile",       model,        "--budget", "sqnr=24dB",   "--record",    in("record.json"),
+                      "--objective",   "size",       "--target", "native",      "--retrain=2", "--retrain-labels",
+                      "--preferences", in("wishes"), "-o",       in("a.hoist"), "--calibrate", data,
+                      "--verify-data", test_data});
   };
   auto file = NpzFile::open(calibration);
   ASSERT_TRUE(file.ok());
