@@ -33,9 +33,11 @@ inline Result<LoweredModel> lower_model(const NamedModel& model, const LowerOpti
 }
 
 /// The program after printing and parsing; the derivation, the origin and notes on the model are separate records.
-inline Result<Program> through_text(const Program& program) {
+/// `withheld` has the values of constants that the program withholds.
+inline Result<Program> through_text(const Program& program, const std::map<std::string, Tensor>& withheld = {}) {
   HOIST_TRY(Program parsed, parse_program(print_program(program), [&](const std::string& name, const std::string&) {
-              return std::optional(program.constants.at(name));
+              const bool is_known = program.withheld.count(name) == 0;
+              return std::optional((is_known ? program.constants : withheld).at(name));
             }));
   parsed.steps = program.steps;
   parsed.imported = program.imported;
@@ -44,6 +46,8 @@ inline Result<Program> through_text(const Program& program) {
   parsed.notes = program.notes;
   parsed.rounding = program.rounding;
   parsed.hash = program.hash;
+  parsed.withheld = program.withheld;
+  for (const auto& [name, hash] : program.withheld) parsed.constants.at(name) = program.constants.at(name);
   return parsed;
 }
 
@@ -54,10 +58,14 @@ inline Result<LoweredModel> lower_through_text(Program program, const LowerOptio
   model.notes = program.notes;
   model.program = std::move(program);
   const PassOptions passing = pass_options(options, profile);
+  std::map<std::string, Tensor> known;
   for (const Pass& pass : passes()) {
     if (!pass.is_run(passing)) continue;
+    for (const auto& [name, value] : model.program.constants) {
+      if (model.program.withheld.count(name) == 0) known[name] = value;  // a pass may withhold what it has packed
+    }
     HOIST_TRY_VOID(pass.run(model, passing));
-    auto read = through_text(model.program);
+    auto read = through_text(model.program, known);
     if (!read.ok()) return Diagnostic{std::string(pass.name), read.errors()[0].text(), print_program(model.program)};
     if (!same_program(*read, model.program))
       return Diagnostic{std::string(pass.name), "the text is another program", print_program(model.program)};
