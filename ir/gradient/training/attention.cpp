@@ -8,8 +8,8 @@
 namespace hoist {
 namespace {
 
-Expr called(const char* name, Attributes attributes, std::vector<Expr> operands) {
-  const auto made = operator_call({"", name, 13, 1, {}, std::move(attributes)}, std::move(operands));
+Expr called(const char* name, Attributes attributes, const std::vector<Expr>& operands) {
+  const auto made = operator_call({"", name, 13, 1, {}, std::move(attributes)}, operands);
   HOIST_CHECK(made.ok(), made.errors()[0].text());
   return *made;
 }
