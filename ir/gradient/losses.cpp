@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ir/gradient/calls.h"
 #include "ir/gradient/linear_terms.h"
 #include "ir/operators/operators.h"
 #include "ir/rules/match.h"
@@ -183,12 +184,7 @@ class LossBuilder {
   }
 
   std::string define(Expr term, const std::string& wanted = "loss") {
-    Definition d;
-    d.value = names_.make(wanted);
-    d.layers = {d.value};
-    d.expression = term;
-    program_.definitions.push_back(d);
-    return d.value;
+    return gradients::append_definition(program_, names_, wanted, term)->name;
   }
 
   // The negative logarithm at the label, smoothed: a sum over all classes, which reads no element outside the row.

@@ -3,15 +3,13 @@
 #include <map>
 #include <set>
 
-#include "ir/operators/operators.h"
+#include "ir/gradient/calls.h"
 
 namespace hoist {
 namespace {
 
 Expr called(const char* name, Attributes attributes, const std::vector<Expr>& operands) {
-  const auto made = operator_call({"", name, 13, 1, {}, std::move(attributes)}, operands);
-  HOIST_CHECK(made.ok(), made.errors()[0].text());
-  return *made;
+  return gradients::build_call({"", name, 13, 1, {}, std::move(attributes)}, operands);
 }
 
 // The root of the sum of the squares times that of their number. A row of zeros has a length too, so that gradients are
@@ -63,12 +61,7 @@ Result<std::string> add_attention(Program& program, const std::string& value) {
                       "--loss attention-transfer is for convolutional networks"};
   ValueNames names(program);
   const auto define = [&](const std::string& wanted, Expr term) {
-    Definition d;
-    d.value = names.make(wanted);
-    d.layers = {d.value};
-    d.expression = term;
-    program.definitions.push_back(d);
-    return parameter(d.value, term->type);
+    return gradients::append_definition(program, names, wanted, term);
   };
   std::vector<Expr> columns = {parameter(value, logits->second)};
   for (const std::string& image : images) {

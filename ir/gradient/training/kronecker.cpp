@@ -2,17 +2,14 @@
 
 #include <algorithm>
 
+#include "ir/gradient/calls.h"
 #include "ir/gradient/linear_terms.h"
 #include "ir/operators/definitions/support.h"
 
 namespace hoist {
 namespace {
 
-Expr product(Expr a, Expr b) {
-  const auto made = operator_call({"", "MatMul", 13, 1, {}, {}}, {a, b});
-  HOIST_CHECK(made.ok(), made.errors()[0].text());
-  return *made;
-}
+Expr product(Expr a, Expr b) { return gradients::build_call({"", "MatMul", 13, 1, {}, {}}, {a, b}); }
 
 Expr filled(int64_t extent, Expr array) { return gradients::pad_zeros(0, Nat(extent) - array->type->size, array); }
 

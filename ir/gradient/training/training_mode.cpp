@@ -4,6 +4,7 @@
 #include <numeric>
 #include <variant>
 
+#include "ir/gradient/calls.h"
 #include "ir/operators/elementwise/random.h"
 #include "ir/operators/operators.h"
 
@@ -51,12 +52,7 @@ class TrainingMode {
 
  private:
   Expr define(const Definition& by, const std::string& part, Expr term) {
-    Definition d;
-    d.value = names_.make(by.value + part);
-    d.layers = {d.value};
-    d.expression = term;
-    program_.definitions.push_back(d);
-    return parameter(d.value, term->type);
+    return gradients::append_definition(program_, names_, by.value + part, term);
   }
 
   bool is_constant(Expr e) const {

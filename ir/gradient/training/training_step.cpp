@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "ir/gradient/calls.h"
 #include "ir/gradient/gradient.h"
 #include "ir/gradient/losses.h"
 #include "ir/gradient/training/training_mode.h"
@@ -117,12 +118,7 @@ class StepBuilder {
   }
 
   Expr define(const std::string& wanted, Expr term) {
-    Definition d;
-    d.value = names_.make(wanted);
-    d.layers = {d.value};
-    d.expression = term;
-    program_.definitions.push_back(d);
-    return parameter(d.value, term->type);
+    return gradients::append_definition(program_, names_, wanted, term);
   }
 
   // A state with its next value; without a tensor it begins with zeros.
