@@ -30,9 +30,9 @@ constexpr size_t most_cuts = 160;
 // The definitions between two places at which the program may be divided.
 struct Stretch {
   size_t end = 0;            // the number of definitions before its end
-  bool has_samples = false;  // all of its definitions that read samples compute them separately
-  bool is_divisible = true;
-  double weights = 0;  // bytes, whatever the number of samples
+  bool has_samples = false;  // some of its values are divided
+  bool is_divisible = true;  // all of its definitions that read samples compute them separately
+  double weights = 0;        // bytes, whatever the number of samples
   double steps = 0;
   std::vector<double> arrays;  // the cost of arrays in memory, for the whole batch, by the number of samples in a part
   double crossing = 0;         // bytes of a sample in the values that later definitions read
@@ -53,6 +53,7 @@ class MicroBatches {
   }
 
   std::vector<MicroBatch> loops() {
+    if (stay_in_caches()) return {};  // then no division saves anything, and no proof is needed
     measure();
     if (stretches_.empty()) return {};
     return choose();
@@ -72,6 +73,15 @@ class MicroBatches {
       return sum;
     }
     return static_cast<double>(byte_size(leaf_of(type)->scalar, shape_of(type)));
+  }
+
+  // True if every definition's arrays of the whole batch do.
+  bool stay_in_caches() const {
+    return std::all_of(program_.definitions.begin(), program_.definitions.end(), [&](const Definition& d) {
+      double in_use = bytes_of(d.expression->type);
+      for (Expr p : parameters_of(d.expression)) in_use += bytes_of(p->type);
+      return spilled(in_use) == 0;
+    });
   }
 
   void measure();
@@ -219,9 +229,9 @@ void MicroBatches::divide(const MicroBatch& loop) {
   std::vector<Definition>& all = program_.definitions;
   const auto first = all.begin() + static_cast<std::ptrdiff_t>(loop.begin),
              last = all.begin() + static_cast<std::ptrdiff_t>(loop.end);
-  const std::vector<Definition> divided_ones(first, last);
+  const std::vector<Definition> members(first, last);
   std::set<std::string> defined, read_after(program_.outputs.begin(), program_.outputs.end());
-  for (const Definition& d : divided_ones) defined.insert(d.value);
+  for (const Definition& d : members) defined.insert(d.value);
   for (auto d = last; d != all.end(); ++d) {
     for (Expr p : parameters_of(d->expression)) read_after.insert(p->name);
   }
@@ -232,7 +242,7 @@ void MicroBatches::divide(const MicroBatch& loop) {
   std::vector<Definition> body, after;
   std::map<std::string, Type> given;
   std::map<std::string, Expr> in_loop;  // the body's reads in place of values outside
-  for (const Definition& d : divided_ones) {
+  for (const Definition& d : members) {
     const auto part = batch_.part_of(d, loop.in_part);
     if (!part) {
       body.push_back(d);
