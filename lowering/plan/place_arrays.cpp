@@ -60,12 +60,13 @@ Result<Nothing> place_arrays(LoweredModel& model, const PassOptions& options) {
     moves(control.after, control.is_loop ? all[c].leave : all[c].otherwise);
     moves(control.otherwise, all[c].leave);
   }
-  // An array that is alive on both sides of the beginning or the end of a loop is alive in every iteration. Outer loops
-  // come first, and a lifetime that an inner loop extends may reach out of them.
+  // An array that is alive on both sides of the beginning or the end of a loop is alive in every iteration, also if the
+  // loop begins by writing it, as a carried value that no iteration changes. Outer loops come first, and a lifetime
+  // that an inner loop extends may reach out of them.
   for (size_t c = all.size(); c-- > 0;) {
     if (!model.controls[c].is_loop) continue;
     for (size_t a = 0; a < first.size(); ++a) {
-      const bool enters = first[a] < all[c].enter && last[a] >= all[c].enter && last[a] <= all[c].leave;
+      const bool enters = first[a] <= all[c].enter && last[a] >= all[c].enter && last[a] <= all[c].leave;
       const bool leaves = first[a] >= all[c].enter && first[a] <= all[c].leave && last[a] > all[c].leave;
       if (enters) last[a] = all[c].leave;
       if (leaves) first[a] = all[c].enter;

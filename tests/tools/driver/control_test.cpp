@@ -124,6 +124,35 @@ TEST_P(ControlTest, LoopsRunAsOftenAsDataSay) {
   check_kernels();
 }
 
+// No iteration changes v, which only the first layer of an iteration reads, and nothing after the loop.
+std::string with_unchanged_state(const std::string& trips, const std::string& attributes) {
+  return "program version 28\n"
+         "input %x : [8][8]f32\ninput %w : [256][8]f32\ninput %n : i64\n"
+         "define %l : ([8][8]f32, [256][8]f32) = Loop(" +
+         trips + ", _, %x, %w; " + attributes +
+         "captured = 0, results = 2,\n"
+         "  body = { program input %i : i64 input %go : bool input %s : [8][8]f32 input %v : [256][8]f32\n"
+         "    define %p : [256][8]f32 = MatMul(%v, %s) from \"product\"\n"
+         "    define %q : [256][8]f32 = Softmax(%p) from \"softmax\"\n"
+         "    define %r : [1][8]f32 = ReduceMean(%q; axes = [0], keepdims = 1) from \"mean\"\n"
+         "    define %next : [8][8]f32 = Sub(%s, %r) from \"difference\"\n"
+         "    output %go output %next output %v }) from \"loop\"\n"
+         "define %u : [8][8]f32 = %l.0\n"
+         "define %y : [8][8]f32 = Neg(%u) from \"negate\"\n"
+         "output %y\n";
+}
+
+TEST_P(ControlTest, StatesThatNoIterationChangesKeepTheirMemory) {
+  compile(parsed(with_unchanged_state("%n", "")));
+  const Tensor x = drawn({8, 8}, 1), w = drawn({256, 8}, 2);
+  for (const int64_t n : {1, 3}) {
+    SCOPED_TRACE(n);
+    const auto expected =
+        interpreted(parsed(with_unchanged_state("_", "M = " + std::to_string(n) + ", ")), {x, w, whole(n)});
+    expect_close(run({x, w, whole(n)}), expected);
+  }
+}
+
 TEST_P(ControlTest, WhatStaysTheSameIsComputedBeforeTheLoop) {
   compile(parsed(recurrence("%n", "")));
   // The layer before the loop runs once, the body's layers once per iteration.
