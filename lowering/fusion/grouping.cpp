@@ -262,7 +262,8 @@ bool may_merge(const Definition& producer, const Definition& consumer, bool tran
   // Rows that share a fold keep their shape: after a reshape in the same kernel the fold would be recomputed for every
   // element.
   if (inner.shares_folds && sizes_of(producer.expression->type) != sizes_of(consumer.expression->type)) return false;
-  if (!stays_small(producer, consumer, facts) || rereads(consumer.expression, producer.value)) return false;
+  const PositionsOfRows positions = inner.folds ? PositionsOfRows::repeated : PositionsOfRows::once;
+  if (!stays_small(producer, consumer, facts) || rereads(consumer.expression, producer.value, positions)) return false;
   if (inner.folds && count_reads(consumer.expression, producer.value) > 1 &&
       !conserves_work(merged_term(producer, consumer), producer.expression, consumer.expression))
     return false;

@@ -45,9 +45,10 @@ Expr body_or_itself(Expr c) { return c->pattern == Pattern::function ? c->childr
 // The bound variable that holds an element of the array. In a zip only the parts that use the name count.
 struct ElementVariable {
   int64_t position = 0;
-  std::set<int64_t> other_parts;  // tuple components without the array
+  PositionsOfRows positions_of_rows = PositionsOfRows::once;
+  std::set<int64_t> other_parts = {};  // tuple components without the array
 
-  ElementVariable under(int64_t more) const { return {position + more, other_parts}; }
+  ElementVariable under(int64_t more) const { return {position + more, positions_of_rows, other_parts}; }
   bool is_other_part(Expr n) const {
     return n->pattern == Pattern::get && n->children[0]->pattern == Pattern::bound &&
            n->children[0]->integers[0] == position && other_parts.count(n->integers[0]) != 0;
@@ -75,7 +76,9 @@ bool escapes(Expr n, const ElementVariable& element, bool repeated, VisitedAt& v
   const bool again = repeated || windows_overlap(n) || n->pattern == Pattern::repeat;
   for (Expr c : n->children) {
     // A position is read once, the indexed array once per position.
-    const bool looked_into = n->pattern == Pattern::index && c == n->children.back();
+    const bool looked_into =
+        n->pattern == Pattern::index &&
+        (c == n->children.back() || (n->type->is_array() && element.positions_of_rows == PositionsOfRows::repeated));
     const bool loop = c->pattern == Pattern::function && n->pattern != Pattern::let;
     if (escapes(body_or_itself(c), element.under(bound_by(c)), again || looked_into || loop, visited)) return true;
   }
@@ -84,7 +87,7 @@ bool escapes(Expr n, const ElementVariable& element, bool repeated, VisitedAt& v
 
 class RepeatedReads {
  public:
-  explicit RepeatedReads(const std::string& name) : name_(name) {}
+  RepeatedReads(const std::string& name, PositionsOfRows positions) : name_(name), positions_(positions) {}
 
   // Every element reads an array that a function body captures.
   bool captured(Expr n, bool repeated) {
@@ -121,7 +124,7 @@ class RepeatedReads {
   template <class Reads>
   bool in_elements_of(Expr loop, const Reads& reads_it) {
     const Expr array = loop->children.back(), body = loop->children[0]->children[0];
-    ElementVariable element;
+    ElementVariable element{.positions_of_rows = positions_};
     for (size_t i = 0; array->pattern == Pattern::zip && i < array->children.size(); ++i) {
       if (!reads_it(array->children[i])) element.other_parts.insert(static_cast<int64_t>(i));
     }
@@ -139,6 +142,7 @@ class RepeatedReads {
   }
 
   const std::string& name_;
+  const PositionsOfRows positions_;
   std::unordered_map<Expr, bool> reads_;
   VisitedAt walked_;
   std::set<Expr> seen_;
@@ -146,8 +150,8 @@ class RepeatedReads {
 
 }  // namespace
 
-bool rereads(Expr e, const std::string& name) {
-  RepeatedReads reads(name);
+bool rereads(Expr e, const std::string& name, PositionsOfRows positions) {
+  RepeatedReads reads(name, positions);
   return reads.captured(e, false) || reads.in_elements(e);
 }
 
