@@ -41,6 +41,7 @@ struct Stretch {
 struct MicroBatch {
   size_t begin = 0, end = 0;  // definitions
   int64_t in_part = 0;
+  double bytes = 0, undivided = 0;  // its cost, and the cost of the same definitions for the whole batch
 };
 
 class MicroBatches {
@@ -218,8 +219,11 @@ std::vector<MicroBatch> MicroBatches::choose() const {
   std::vector<MicroBatch> out;
   for (size_t end = stretches_.size(); end > 0; end = from[end].first) {
     const auto [begin, count] = from[end];
-    if (count != whole)
-      out.push_back({begin == 0 ? 0 : stretches_[begin - 1].end, stretches_[end - 1].end, counts_[count]});
+    if (count == whole) continue;
+    MicroBatch loop{begin == 0 ? 0 : stretches_[begin - 1].end, stretches_[end - 1].end, counts_[count]};
+    loop.bytes = cost(begin, end, count);
+    for (size_t i = begin; i < end; ++i) loop.undivided += cost(i, i + 1, whole);
+    out.push_back(loop);
   }
   return out;  // the last one first, so that places of the others stay
 }
@@ -302,8 +306,9 @@ Result<Nothing> micro_batches(Program& program, const Profile& profile) {
   for (const MicroBatch& each : loops) {
     const std::string from = layer_name(program.definitions[each.begin]),
                       to = layer_name(program.definitions[each.end - 1]);
-    step.note += fmt::format("{}{} to {} run for {} of {} samples at a time", step.note.empty() ? "" : ", ", from, to,
-                             each.in_part, samples);
+    step.note += fmt::format(
+        "{}{} to {} run for {} of {} samples at a time: cost {:.3g} MB, for the whole batch {:.3g}",
+        step.note.empty() ? "" : "; ", from, to, each.in_part, samples, each.bytes / 1e6, each.undivided / 1e6);
     batches.divide(each);
   }
   program.steps.push_back(std::move(step));

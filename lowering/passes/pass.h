@@ -42,6 +42,10 @@ enum class LaunchFusion : uint8_t { none, automatic, launch };
 /// 1.12x faster; the others change by at most 4 %.
 enum class LayoutChoice : uint8_t { rule, cost };
 
+/// Layers that run for a few samples of a batch at a time (lowering/loops/micro_batches.h), on CPUs: `automatic` where
+/// fewer bytes then leave the caches.
+enum class BatchDivision : uint8_t { automatic, none };
+
 /// Knobs that records may have for a definition as it enters these passes: whether the windows of its convolutions are
 /// materialised, and the number of parallel blocks of its long reductions, 0 for none.
 inline constexpr std::string_view im2col_knob = "im2col", blocks_knob = "blocks";
@@ -54,6 +58,7 @@ struct LowerOptions {
   ConvolutionForm convolution = ConvolutionForm::automatic;
   LaunchFusion fusion = LaunchFusion::automatic;
   LayoutChoice layouts = LayoutChoice::cost;
+  BatchDivision batches = BatchDivision::automatic;
   TuningRecords records = {};                    ///< records of measured kernels
   int64_t unrolled_steps = most_unrolled_steps;  ///< limit of steps of one unrolled loop; longer loops run as dynamic
                                                  ///< control flow, or are refused

@@ -69,7 +69,7 @@ bool has_records(const PassOptions& options) { return static_cast<bool>(options.
 
 // Under --memory values are computed again, in programs without loops.
 bool divides_batches(const PassOptions& options) {
-  return options.execute && !options.profile.gpu && options.memory == 0;
+  return options.batches == BatchDivision::automatic && options.execute && !options.profile.gpu && options.memory == 0;
 }
 
 bool host_is_the_device(const PassOptions& options) { return runs_on_host(options.profile); }

@@ -809,6 +809,12 @@ Rows experts() {
           AT(model.layouts), expert)
           .allowing("cost|rule")
           .only_for(of_models),
+      row(models, "--pass batches", "FORM",
+          "auto: on CPUs layers run for a few samples of a batch at a time where arrays of the whole batch leave the "
+          "caches (explain --choices prints where); whole: layers run once for the whole batch",
+          AT(model.batches), expert)
+          .allowing("auto|whole")
+          .only_for(of_models),
       row(models, "--pass tables", "USE", "table lookup for layers between 8-bit values of a quantised model",
           AT(model.tables), expert)
           .allowing("auto|on|off")

@@ -215,9 +215,10 @@ std::string options_text(const CompileOptions& options) {
   std::string scripted;
   for (const ScheduleScript& script : options.lower.steps) scripted += " steps=" + script.layer;
   for (const std::string& target : options.targets) scripted += " target=native:" + target;
-  return fmt::format("conv={}{} tables={}{}{}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
+  return fmt::format("conv={}{} tables={}{}{}{}{}{}{}{}{}", forms[static_cast<int>(options.lower.convolution)],
                      fusions[static_cast<int>(options.lower.fusion)], uses[static_cast<int>(options.lower.tables.use)],
                      options.lower.layouts == LayoutChoice::rule ? " layouts=rule" : "",
+                     options.lower.batches == BatchDivision::none ? " batches=whole" : "",
                      options.lower.constants == ConstantUse::stored ? " constants=stored" : "",
                      folding == FoldingBudget{}
                          ? ""

@@ -191,6 +191,7 @@ CompileOptions compile_options(const ModelOptions& options) {
   if (options.fusion == "none") out.lower.fusion = LaunchFusion::none;
   if (options.fusion == "launch") out.lower.fusion = LaunchFusion::launch;
   if (options.layouts == "rule") out.lower.layouts = LayoutChoice::rule;
+  if (options.batches == "whole") out.lower.batches = BatchDivision::none;
   if (options.tables == "on") out.lower.tables.use = TableUse::on;
   if (options.tables == "off") out.lower.tables.use = TableUse::off;
   if (options.constants == "stored") out.lower.constants = ConstantUse::stored;

@@ -33,6 +33,7 @@ struct ModelOptions {
   std::string convolution = "auto";  ///< auto | stencil | im2col | winograd
   std::string fusion = "auto";       ///< auto | none | launch
   std::string layouts = "cost";      ///< rule | cost
+  std::string batches = "auto";      ///< auto | whole
   std::string tables = "auto";       ///< auto | on | off
   std::string constants = "auto";    ///< auto | computed | stored
   FoldingBudget folding;

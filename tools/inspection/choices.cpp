@@ -59,7 +59,10 @@ Result<LayoutChoices> layout_choices(Program program, const ModelOptions& option
   if (pass.is_run(passes)) HOIST_TRY_VOID(pass.run(after, passes));
   const Orders given = costs_of_orders(before, profile, orders_by_rule(with_statements_apart(after), profile));
   const Orders least = choose_orders(before, profile);
-  LayoutChoices out{{}, given.cost, least.cost, std::min(least.bound, given.bound), seconds_of_vector(profile), {}};
+  LayoutChoices out{{}, given.cost, least.cost, std::min(least.bound, given.bound), seconds_of_vector(profile), {}, {}};
+  for (const ProgramStep& step : before.steps) {
+    if (step.rule == "micro-batches") out.batches.push_back(step.note);
+  }
   if (limits_memory(passes)) {
     HOIST_TRY(const LoweredModel lowered, lower_model(std::move(program), compile_options(read).lower, profile));
     out.again = recomputations(lowered.program, lowered.derivation.steps);
@@ -92,6 +95,7 @@ std::string choices_text(const LayoutChoices& choices) {
   out += choices.bound >= choices.least * (1 - 1e-9)
              ? ", the least possible\n"
              : fmt::format(", at most {:.1f} % above the least\n", 100 * (choices.least / choices.bound - 1));
+  for (const std::string& loops : choices.batches) out += loops + "\n";
   for (const Recomputation& again : choices.again)
     out += fmt::format("{} of layer {}: computed again before {}, {} bytes, cost {:.0f}\n", again.value, again.layer,
                        again.before, again.bytes, again.cost);
@@ -122,6 +126,7 @@ nlohmann::ordered_json to_json(const LayoutChoices& choices) {
           {"least", choices.least},
           {"bound", choices.bound},
           {"seconds_per_cost", choices.unit},
+          {"batches", choices.batches},
           {"again", again}};
 }
 
