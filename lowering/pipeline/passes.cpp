@@ -146,6 +146,7 @@ constexpr Pass all_passes[] = {
     {"bytes-of-weights", "stores weights of 2 and 4 bits in bytes, on CPUs, unless the bundle has to be small", calls, exact, widens_weights},
     {"fold-constants", "evaluates definitions that read only constants", calls, exact, nullptr, constants, replay_fold_constants},
     {"boxes-of-scatters", "replaces scatters to known places that form a box by selections", calls, exact},
+    {"boxes-of-gathers", "replaces gathers from known places that count in equal steps by views", calls, exact},
     {"micro-batches", "runs layers for a few samples of a batch at a time where arrays of the whole batch leave the caches, on CPUs", calls, exact, divides_batches, batches},
     // Known biases are constants by now.
     {"merge-scales", "divides factors of integer sums by the scale of their quantised result", calls, rounding},

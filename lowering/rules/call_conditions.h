@@ -1,6 +1,6 @@
 // Conditions of rules between calls that have files of their own: taps of filters that read only or mostly padding, as
-// with large dilations, and scatters to known positions that form a box, as exporters write an assignment to a slice.
-// For program_rules.cpp.
+// with large dilations, and scatters to and gathers from known positions that form a box, as exporters write
+// assignments to slices, and masks. For program_rules.cpp.
 //
 // On one core with AVX2, separating such taps makes 3x3 layers with dilation 12 over 14x14 and 8 to 256 channels 1.2x
 // to 2.6x faster, and DeepLabV3 1.4x. A scatter computes its positions in one work-item per part of a row: half of the
@@ -29,5 +29,14 @@ bool has_tap_of_mostly_padding(ProgramMatch& match);
 /// the attributes are `box`, the shape of the part; `around`, the amounts that pad it to x; and `marks`, the shape of
 /// the part with one element along the dimensions that it does not divide.
 bool scatters_to_box(ProgramMatch& match, bool everything);
+
+/// The positions of a Gather are along one axis; those of a GatherND are tuples, its last dimension.
+enum class Positions : uint8_t { along_axis, tuples };
+
+/// A Gather, or a GatherND without batches, of `x` at the known positions `i`, if along each dimension of x the
+/// positions count in equal steps while dimensions of `i` run, and repeat along the others: the result is a view. If
+/// `from_all`, every element of x has to be read; otherwise some must not be. Adds the slice (`first`, `end`, `axes`,
+/// `steps`), `once`, the result's shape without repetitions, and `whole`, the result's shape.
+bool gathers_view(ProgramMatch& match, Positions kind, bool from_all);
 
 }  // namespace hoist
