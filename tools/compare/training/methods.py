@@ -1,7 +1,7 @@
 """Compares ways to train with `hoist train`. Development only; needs numpy alone.
 
-    build/compare/bin/python tools/compare/training.py optimisers AUTOENCODER.onnx train-images-idx3-ubyte.gz
-    build/compare/bin/python tools/compare/training.py auto models/digits_fully_connected.onnx --data DATA.npz
+    build/compare/bin/python tools/compare/training/methods.py optimisers AUTOENCODER.onnx train-images-idx3-ubyte.gz
+    build/compare/bin/python tools/compare/training/methods.py auto models/digits_fully_connected.onnx --data DATA.npz
 
 optimisers: the steps after which an autoencoder of 640 numbers has the loss that the best learning rate of Adam reaches,
 for each optimiser and learning rate; the MNIST images are scaled to 20 x 32.
@@ -24,7 +24,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 class Trainer:
