@@ -23,6 +23,7 @@
 #include "tools/data/data.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/training/evolution.h"
+#include "tools/training/masks.h"
 
 namespace hoist {
 namespace {
@@ -110,6 +111,9 @@ Result<TrainingRequest> request_for(const Program& program, const fs::path& mode
   out.seed = options.seed;
   out.gradients = find_gradient_format(options.gradients);
   HOIST_TRY_VOID(find_weights(program, model, options, out));
+  if (!options.masks.empty()) {
+    HOIST_TRY(out.masks, read_masks(options.masks, program, out.weights));
+  }
   return out;
 }
 
