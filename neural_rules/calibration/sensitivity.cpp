@@ -25,8 +25,8 @@ namespace {
 constexpr double noise_share = 0.05;
 constexpr uint64_t noise_draws = 4;
 constexpr int64_t least_alone_samples = 8;
-// Estimates of the time of a gradient: its kernels relative to the program with noise, and its passes relative to a
-// run. They are large enough that estimates which prove wrong cost little. At these many sites noise is measured too.
+// A gradient takes about as much longer to compile than the program with noise, and to run than a run with noise. The
+// numbers are large enough that estimates which prove wrong cost little. At these many sites noise is measured too.
 constexpr double backward_kernels = 2.5, backward_passes = 4;
 constexpr size_t checked_sites = 8;
 

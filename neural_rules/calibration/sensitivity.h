@@ -4,10 +4,9 @@
 // or an evaluator only through PrepareModel. Not for times: cost.h.
 //
 // Noise at every site costs little more than the model, so sensitivities are measured for models of any size, and a
-// run's duration predicts that of a multi-variant program. Gradients estimate most of them
-// if a backward pass takes less time than a run for each site (gradient_sensitivity.h), and noise at some sites shows
-// the error. If
-// measuring all rules alone exceeds the limit (4 minutes, or a quarter of the search's time limit), one weight rule per
+// run's duration predicts that of a multi-variant program. Gradients estimate most of them if a backward pass takes
+// less time than a run for each site (gradient_sensitivity.h), and noise at some sites shows the error. If measuring
+// all rules alone exceeds the limit (4 minutes, or a quarter of the search's time limit), one weight rule per
 // contraction is measured and scales the other rules of the layer: weight errors are correlated with the layer's input,
 // so an average over a feature map does not reduce them as it reduces noise. On squeezenet1.1 sensitivities by noise
 // alone predicted a third of the measured error (median of 100 assignments), with with such representatives they
