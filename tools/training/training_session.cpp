@@ -164,6 +164,7 @@ double mean_of_squares(const Tensor& value, const Tensor& target, int64_t sample
 
 Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int64_t batch) {
   HOIST_TRY_VOID(refuse_bundle(model));
+  options.inference_form = true;
   HOIST_TRY(const ReadOptions reading, read_options(options));
   HOIST_TRY(const Program alone, read_model(model, reading));
   for (const ValueInfo& input : input_infos(alone)) {

@@ -106,11 +106,12 @@ def least(answer: dict[str, Any]) -> float:
 def auto(options: argparse.Namespace, folder: Path) -> bool:
     with np.load(options.data) as file:
         arrays = dict(file)
-    order = np.random.default_rng(1).permutation(len(arrays["labels"]))
+    order = np.random.default_rng(1).permutation(len(next(iter(arrays.values()))))
     parts = {"validation": order[:len(order) // 4], "data": order[len(order) // 4:]}
     for name, samples in parts.items():
         np.savez(folder / f"{name}.npz", **{key: array[samples] for key, array in arrays.items()})
-    trainer = Trainer(options, folder / "data.npz", ["--validation", folder / "validation.npz", "--optimiser", options.optimiser])
+    shared = ["--validation", folder / "validation.npz", "--optimiser", options.optimiser, "--loss", options.loss]
+    trainer = Trainer(options, folder / "data.npz", shared)
     print("| seed | best of the grid (rate, decay, clip) | its least validation loss | of --auto | ratio | time of the grid's |\n"
           "|---|---|---|---|---|---|")
     ratios, shares = [], []
@@ -148,6 +149,7 @@ def main() -> None:
     two.add_argument("--epochs", default=30, type=int)
     two.add_argument("--batch", default=32, type=int)
     two.add_argument("--optimiser", default="adamw")
+    two.add_argument("--loss", default="cross-entropy")
     two.add_argument("--first", default=0.001, type=float, help="the learning rate with which --auto begins")
     two.add_argument("--names", default="lr,weight-decay,clip")
     options = parser.parse_args()

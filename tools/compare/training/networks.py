@@ -105,13 +105,13 @@ CASES = {"mlp": Case(mlp, (1, 28, 28), 10, 128, 100), "resnet8": Case(resnet8, (
 
 
 def export(case: Case, seed: int, path: Path) -> None:
-    """Writes the network as ONNX, with the weights of torch.manual_seed(seed)."""
+    """Writes the network as ONNX, with the weights of torch.manual_seed(seed) and its normalisations."""
     torch.manual_seed(seed)
-    network = case.make()
+    network = case.make().eval()
     sample = torch.from_numpy(case.samples(2)[0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(network, (sample,), str(path), dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
+        torch.onnx.export(network, (sample,), str(path), dynamo=False, training=torch.onnx.TrainingMode.PRESERVE,
                           do_constant_folding=False, input_names=["x"], output_names=["logits"],
                           dynamic_axes={"x": {0: "N"}, "logits": {0: "N"}}, opset_version=17)
 
