@@ -112,29 +112,31 @@ class StepBuilder {
     program_.domains[counter_] = {0, 100};
     for (const std::string& name : request_.weights) {
       initial_.emplace(name, program_.constants.at(name));
-      add_mask(name);
+      mask_initial(name);
       program_.inputs.emplace_back(name, type_of(program_.constants.at(name)));
       program_.constants.erase(name);
     }
   }
 
-  void add_mask(const std::string& weight) {
+  void mask_initial(const std::string& weight) {
     const auto mask = request_.masks.find(weight);
     if (mask == request_.masks.end()) return;
     Tensor& initial = initial_.at(weight);
     for (int64_t i = 0; i < initial.size(); ++i) {
       if (mask->second.integer_at(i) == 0) initial.set_float(i, 0);
     }
-    const std::string name = names_.make(weight + ".mask");
-    program_.constants.emplace(name, mask->second);
-    masks_[weight] = parameter(name, type_of(mask->second));
   }
 
-  Expr masked(const std::string& weight, Expr array) const {
-    const auto mask = masks_.find(weight);
-    if (mask == masks_.end()) return array;
-    return each_pair([](Expr stays, Expr e) { return select(stays, e, literal(e->type->scalar, 0)); }, mask->second,
-                     array);
+  Expr masked(const std::string& weight, Expr array) {
+    const auto mask = request_.masks.find(weight);
+    if (mask == request_.masks.end()) return array;
+    Expr& known = masks_[weight];
+    if (known == nullptr) {
+      const std::string name = names_.make(weight + ".mask");
+      program_.constants.emplace(name, mask->second);
+      known = parameter(name, type_of(mask->second));
+    }
+    return each_pair([](Expr stays, Expr e) { return select(stays, e, literal(e->type->scalar, 0)); }, known, array);
   }
 
   Expr define(const std::string& wanted, Expr term) {
