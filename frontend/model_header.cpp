@@ -4,9 +4,9 @@
 #include <map>
 
 #include "frontend/file/message_file.h"
+#include "frontend/inference_form.h"
 #include "frontend/model/contributed/functions.h"
 #include "frontend/model/inference.h"
-#include "frontend/model/inference_form.h"
 #include "frontend/model/structure.h"
 #include "frontend/model/training_step.h"
 

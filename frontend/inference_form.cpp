@@ -1,4 +1,4 @@
-#include "frontend/model/inference_form.h"
+#include "frontend/inference_form.h"
 
 #include <algorithm>
 #include <set>
