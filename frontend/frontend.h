@@ -70,6 +70,9 @@ struct ReadOptions {
   /// become inputs, and their next values are outputs.
   int64_t training_step = 0;
 
+  /// True: layers that were exported for training are read in their form for inference.
+  bool inference_form = false;
+
   /// True if hoist has an operator of this domain ("" is ai.onnx) and name. Operators without one are replaced by their
   /// function body where the standard or the model gives one, and reported otherwise. If the function is empty, every
   /// operator of the standard passes and only the model's own functions are replaced.

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "frontend/file/message_file.h"
+#include "frontend/inference_form.h"
 #include "frontend/model/contributed/functions.h"
 #include "frontend/model/inference.h"
 #include "frontend/model/structure.h"
@@ -19,6 +20,7 @@ Result<onnx::ModelProto> parse_model(const std::filesystem::path& path, const Re
   if (!parsed) return Diagnostic{name, "is truncated or damaged", ""};
   if (!model.has_graph()) return Diagnostic{name, "is not an ONNX model", "it holds no graph"};
   if (options.training_step != 0) HOIST_TRY_VOID(take_training_step(model, options.training_step, name));
+  if (options.inference_form) use_inference_form(*model.mutable_graph());
   return model;
 }
 

@@ -55,7 +55,9 @@ Result<std::vector<std::string>> float_initialisers(const std::filesystem::path&
 
 Result<std::string> replace_weights(const std::filesystem::path& path, const std::map<std::string, Tensor>& weights) {
   return guarded(path, [&]() -> Result<std::string> {
-    HOIST_TRY(onnx::ModelProto model, parse_model(path, ReadOptions(), nullptr));
+    ReadOptions options;
+    options.inference_form = true;
+    HOIST_TRY(onnx::ModelProto model, parse_model(path, options, nullptr));
     onnx::GraphProto& graph = *model.mutable_graph();
     std::vector<onnx::TensorProto> added;
     for (const auto& [name, tensor] : copies_in(graph)) {

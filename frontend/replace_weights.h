@@ -19,9 +19,9 @@ namespace hoist {
 Result<std::vector<std::string>> float_initialisers(const std::filesystem::path& model);
 
 /// The bytes of the model with these values of initialisers, which have the types and shapes of the file; a copy of an
-/// initialiser becomes an initialiser. Values from
-/// external files are inside the result; other initialisers stay where they are. Errors: the file is no ONNX model or
-/// lacks an initialiser, a result past 2 GiB.
+/// initialiser becomes an initialiser, and layers that were exported for training have their form for inference. Values
+/// from external files are inside the result; other initialisers stay where they are. Errors: the file is no ONNX model
+/// or lacks an initialiser, a result past 2 GiB.
 Result<std::string> replace_weights(const std::filesystem::path& model, const std::map<std::string, Tensor>& weights);
 
 }  // namespace hoist

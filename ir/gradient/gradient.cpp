@@ -90,6 +90,10 @@ class ProgramGradient {
     active_.insert(request_.with_respect_to.begin(), request_.with_respect_to.end());
     for (const Definition& d : program_.definitions) {
       const std::vector<Expr> read = parameters_of(differentiated(d));
+      const bool is_known = !read.empty() && std::all_of(read.begin(), read.end(), [&](Expr p) {
+        return find_constant(program_, p->name) != nullptr || known_.count(p->name) != 0;
+      });
+      if (is_known && differentiated(d) == d.expression) known_.emplace(d.value, d.expression);
       const bool reads_active =
           std::any_of(read.begin(), read.end(), [&](Expr p) { return active_.count(p->name) != 0; });
       if (reads_active && has_floats(d.expression->type)) active_.insert(d.value);
@@ -136,19 +140,23 @@ class ProgramGradient {
     out_.definitions.push_back(d);
     return d.value;
   }
-  // The backward pass reads copies of weights: a contraction stores its weights in the order in which it reads them,
-  // and the two passes read them in different orders.
+  // The backward pass reads copies of weights, and of values that are computed from them alone: a contraction stores
+  // its weights in the order in which it reads them, and the two passes read them in different orders.
   Expr with_own_constants(Expr term) {
     std::map<std::string, Expr> copies;
     for (Expr p : parameters_of(term)) {
+      if (sizes_of(p->type).size() < 2) continue;
       const Tensor* constant = find_constant(program_, p->name);
-      if (constant == nullptr || constant->shape().size() < 2) continue;
-      auto [name, is_new] = copies_.emplace(p->name, "");
-      if (is_new) {
-        name->second = names_.make(p->name + ".backward");
-        out_.constants.emplace(name->second, *constant);
+      const auto computed = known_.find(p->name);
+      if (constant == nullptr && computed == known_.end()) continue;
+      std::string& name = copies_[p->name];
+      if (name.empty() && constant != nullptr) {
+        name = names_.make(p->name + ".backward");
+        out_.constants.emplace(name, *constant);
+      } else if (name.empty()) {
+        name = define(p->name + ".backward", computed->second);
       }
-      copies.emplace(p->name, parameter(name->second, p->type));
+      copies.emplace(p->name, parameter(name, p->type));
     }
     return substitute_parameters(term, copies);
   }
@@ -289,7 +297,8 @@ class ProgramGradient {
   std::map<std::string, Type> types_;
   std::set<std::string> active_;  // values that depend on the requested ones
   std::map<std::string, std::vector<Expr>> contributions_;
-  std::map<std::string, std::string> copies_;   // of constants, for the backward pass
+  std::map<std::string, Expr> known_;           // definitions that are computed from constants alone
+  std::map<std::string, std::string> copies_;   // of constants and such values, for the backward pass
   std::map<std::string, std::string> outputs_;  // by requested value
   std::string loss_;
   Diagnostics problems_;

@@ -10,6 +10,7 @@
 #include "ir/base/cancellation.h"
 #include "ir/base/stopwatch.h"
 #include "ir/base/threads.h"
+#include "neural_rules/calibration/gradient_sensitivity.h"
 #include "neural_rules/calibration/site_statistics.h"
 #include "neural_rules/choice/candidates.h"
 #include "neural_rules/formats/formats.h"
@@ -24,6 +25,10 @@ namespace {
 constexpr double noise_share = 0.05;
 constexpr uint64_t noise_draws = 4;
 constexpr int64_t least_alone_samples = 8;
+// A gradient takes about as much longer to compile than the program with noise, and to run than a run with noise. The
+// numbers are large enough that estimates which prove wrong cost little. At these many sites noise is measured too.
+constexpr double backward_kernels = 2.5, backward_passes = 4;
+constexpr size_t checked_sites = 8;
 
 // The first half: statistics of the model's values, and the applicable rules.
 class RuleFinder {
@@ -303,26 +308,64 @@ class ErrorStudy {
       return Nothing{};
     }
     HOIST_TRY(const MultiVariantProgram variants, make_noise_variants(program_, out_.sites, out_.rules, scales));
+    const Stopwatch preparing;
     HOIST_TRY(std::unique_ptr<RunnableModel> runnable, prepare_(variants.model));
+    const double preparation = preparing.seconds();
     // Shared by sites and used cyclically by runs, since generating noise takes longer than a run.
     std::vector<std::vector<Tensor>> noises;
     for (uint64_t i = 0; i < noise_draws; ++i) noises.push_back(variants.noise(options_.seed + i));
     HOIST_TRY(noise_seconds_, measure_all_off(*runnable, variants, runs_for(options_.noise_samples), noises[0]));
     const double fitting = options_.noise_seconds / (noise_seconds_ * static_cast<double>(out_.sites.size()));
     const size_t runs = std::min(all_off_.size(), static_cast<size_t>(std::max(1.0, fitting)));
-    for (size_t i = 0; i < out_.sites.size(); ++i) {
-      if (std::isfinite(out_.studied[i].sensitivity)) continue;
-      if (options_.out_of_time()) {
-        without_sensitivities();
-        return Nothing{};
-      }
+    const auto measure = [&](size_t i) -> Result<Nothing> {
+      if (std::isfinite(out_.studied[i].sensitivity)) return Nothing{};
       options_.progress(fmt::format("sensitivity of site {} of {}", i + 1, out_.sites.size()),
                         share_of_study(StudyPart::sensitivities, i, out_.sites.size()));
       const auto noisy = [&](size_t run) { return variants.inputs(out_.sites, {}, i, noises[run % noise_draws]); };
       HOIST_TRY(double error, error_with(*runnable, runs, noisy));
       out_.studied[i].sensitivity = error / (scales[i] * scales[i]);
       options_.measured();
+      return Nothing{};
+    };
+    HOIST_TRY_VOID(estimate_sensitivities(runs, preparation, measure));
+    for (size_t i = 0; i < out_.sites.size(); ++i) {
+      if (options_.out_of_time() && !std::isfinite(out_.studied[i].sensitivity)) {
+        without_sensitivities();
+        return Nothing{};
+      }
+      HOIST_TRY_VOID(measure(i));
     }
+    return Nothing{};
+  }
+
+  bool gradients_save_time(size_t runs, double preparation) const {
+    const double unknown = static_cast<double>(std::count_if(
+        out_.studied.begin(), out_.studied.end(), [](const StudySite& s) { return !std::isfinite(s.sensitivity); }));
+    const double a_run = noise_seconds_ * static_cast<double>(runs);
+    return backward_kernels * preparation + (backward_passes + checked_sites) * a_run < unknown * a_run;
+  }
+
+  // Estimates the sensitivities by gradients if that takes less time than noise at all sites, and compares them with
+  // noise at some; without that, or if the two disagree, it changes nothing but the sites that it measured.
+  Result<Nothing> estimate_sensitivities(size_t runs, double preparation,
+                                         const std::function<Result<Nothing>(size_t site)>& measure) {
+    if (!options_.always_gradients && !gradients_save_time(runs, preparation)) return Nothing{};
+    options_.progress("preparing gradients", share_of_study(StudyPart::sensitivities, 0, 1));
+    const auto gradients = GradientSensitivity::make(program_, out_.sites, out_.rules);
+    if (!gradients.ok()) return Nothing{};  // no derivatives
+    HOIST_TRY(const std::unique_ptr<RunnableModel> backward, prepare_(gradients->model()));
+    HOIST_TRY(const std::vector<double> estimates,
+              gradients->estimate(*backward, samples_, all_off_, runs, options_.seed));
+    const size_t every = (estimates.size() + checked_sites - 1) / checked_sites;
+    for (size_t i = 0; i < estimates.size() && !options_.out_of_time(); i += every) HOIST_TRY_VOID(measure(i));
+    std::vector<double> measured;
+    for (const StudySite& site : out_.studied) measured.push_back(site.sensitivity);
+    const EstimateQuality quality = quality_of(estimates, measured);
+    for (size_t i = 0; quality.is_good() && i < estimates.size(); ++i) {
+      if (!std::isfinite(measured[i])) out_.studied[i].sensitivity = estimates[i];
+    }
+    out_.notes.push_back(quality.text());
+    options_.measured();
     return Nothing{};
   }
 

@@ -4,13 +4,14 @@
 // or an evaluator only through PrepareModel. Not for times: cost.h.
 //
 // Noise at every site costs little more than the model, so sensitivities are measured for models of any size, and a
-// run's duration predicts that of a multi-variant program. If measuring all rules alone exceeds the limit (4 minutes,
-// or a quarter of the search's time limit), one weight rule per contraction is measured and scales the other rules of
-// the layer: weight errors are correlated with the layer's input, so an average over a feature map does not reduce them
-// as it reduces noise. On squeezenet1.1 sensitivities by noise alone predicted a third of the measured error (median of
-// 100 assignments), with with such representatives they predicted 1.2 times the measured error. All values of a shape
-// share one input tensor of noise, which is scaled where it is added; noise is switched off by selecting the unchanged
-// value, so no bit changes.
+// run's duration predicts that of a multi-variant program. Gradients estimate most of them if a backward pass takes
+// less time than a run for each site (gradient_sensitivity.h), and noise at some sites shows the error. If measuring
+// all rules alone exceeds the limit (4 minutes, or a quarter of the search's time limit), one weight rule per
+// contraction is measured and scales the other rules of the layer: weight errors are correlated with the layer's input,
+// so an average over a feature map does not reduce them as it reduces noise. On squeezenet1.1 sensitivities by noise
+// alone predicted a third of the measured error (median of 100 assignments), with with such representatives they
+// predicted 1.2 times the measured error. All values of a shape share one input tensor of noise, which is scaled where
+// it is added; noise is switched off by selecting the unchanged value, so no bit changes.
 #pragma once
 
 #include <functional>
@@ -46,6 +47,7 @@ struct SensitivityOptions {
   double rounding_seconds = 60;
   /// Until everything has to be finished (CalibrationWatch).
   std::function<double()> seconds_left = [] { return std::numeric_limits<double>::infinity(); };
+  bool always_gradients = false;  ///< estimates by gradients even if noise at all sites takes less time
   uint64_t seed = 1;
   Preferences preferences;
   DeviceArithmetic device = {};

@@ -75,7 +75,10 @@ class TrainableBuilder {
     names_ = ValueNames(out_.program);
     for (const RoundedValue& rounded : stated.values) {
       const Expr x = parameter(rounded.of, find_definition(out_.program, rounded.value)->expression->type);
-      out_.straight_through[rounded.value] = rounded.range ? within(x, *rounded.range) : x;
+      if (learns_scales_ && has_integers(rounded))
+        round_with_trained_scale(rounded, x, statistics);
+      else
+        out_.straight_through[rounded.value] = rounded.range ? within(x, *rounded.range) : x;
     }
     for (const RoundedWeights& rounded : stated.weights) {
       round_in_program(program, rounded);
@@ -149,6 +152,51 @@ class TrainableBuilder {
     out_.constants.push_back(std::move(trained));
   }
 
+  bool has_integers(const RoundedValue& rounded) const {
+    return !rounded.scale.empty() && is_integer(out_.program.constants.at(rounded.zero_point).scalar());
+  }
+
+  // QuantizeLinear and DequantizeLinear with a trained scale, which all values of one format share.
+  void round_with_trained_scale(const RoundedValue& rounded, Expr x, const Statistics& statistics) {
+    const Tensor zero_point = out_.program.constants.at(rounded.zero_point);
+    const auto zero = static_cast<double>(zero_point.integer_at(0));
+    const Range numbers = integers_of(zero_point.scalar());
+    Expr& scale = scales_[rounded.scale];
+    if (scale == nullptr) scale = trained_scale(rounded, statistics);
+    const auto quotients = [&](bool is_rounded) {
+      const double half = is_rounded ? 0 : 0.5;
+      return each({x}, [&](const std::vector<Expr>& e) {
+        Expr quotient = call(Function::divide, {e[0], scale});
+        if (is_rounded) quotient = call(Function::round, {quotient});
+        return clamped(quotient, number(Scalar::f32, numbers.low - half - zero),
+                       number(Scalar::f32, numbers.high + half - zero));
+      });
+    };
+    const Expr q = define_before(rounded.value, rounded.of + "/quotients", quotients(true));
+    out_.straight_through[q->name] = quotients(false);
+    find_definition(out_.program, rounded.value)->expression = each({q}, [&](const std::vector<Expr>& e) {
+      return call(Function::multiply, {e[0], scale});
+    });
+  }
+
+  Expr trained_scale(const RoundedValue& rounded, const Statistics& statistics) {
+    const float chosen = static_cast<float>(out_.program.constants.at(rounded.scale).float_at(0));
+    const auto known = statistics.find(rounded.of);
+    const double square = known == statistics.end() ? 1 : known->second.mean_square;
+    // A factor changes the values as much as random changes of all by one step do.
+    const double unit = power_of_two(chosen / std::sqrt(std::max(square, 1e-30)));
+    const Expr factor =
+        add_constant(rounded.scale + "/trained_factor", Tensor::of<double>(Scalar::f32, {}, {1 / unit}));
+    out_.constants.push_back({factor->name, rounded.scale, unit, {}, RetrainedPart::range, {chosen}});
+    return define_before(out_.program.definitions.front().value, rounded.scale + "/trained",
+                         of_factor(number(Scalar::f32, chosen), factor, unit));
+  }
+
+  static Expr of_factor(Expr chosen, Expr factor, double unit) {
+    const Expr of_unit = call(Function::multiply, {factor, number(Scalar::f32, unit)});
+    return call(Function::multiply, {chosen, call(Function::maximum, {of_unit, number(Scalar::f32, least_factor)})});
+  }
+
   // The scale of each weight, from a trained factor for each scale.
   Expr train_scales(const RoundedWeights& rounded, const Tensor& quotients) {
     const PackedWeights& packed = rounded.prepared.packed;
@@ -161,13 +209,10 @@ class TrainableBuilder {
     const Expr factors = add_constant(rounded.layer + "/trained_factors", std::move(ones));
     const Expr chosen =
         add_constant(rounded.layer + "/chosen_scales", Tensor::of(Scalar::f32, {packed.layout.count}, packed.scales));
-    out_.constants.push_back({factors->name, rounded.layer, unit, rounded, RetrainedPart::scales});
-    const Expr scales = define_before(
-        rounded.value, rounded.layer + "/scales", each({chosen, factors}, [&](const std::vector<Expr>& e) {
-          const Expr factor = call(Function::multiply, {e[1], number(Scalar::f32, unit)});
-          const Expr least = number(Scalar::f32, least_factor);
-          return call(Function::multiply, {e[0], call(Function::maximum, {factor, least})});
-        }));
+    out_.constants.push_back({factors->name, rounded.layer, unit, {}, RetrainedPart::scales, packed.scales});
+    const Expr scales =
+        define_before(rounded.value, rounded.layer + "/scales",
+                      each({chosen, factors}, [&](const std::vector<Expr>& e) { return of_factor(e[0], e[1], unit); }));
     return define_before(rounded.value, rounded.layer + "/scales_of_weights", of_each_weight(packed.layout, scales));
   }
 
@@ -270,6 +315,7 @@ class TrainableBuilder {
 
   const Assignment& assignment_;
   bool learns_scales_;
+  std::map<std::string, Expr> scales_;  // of values, by the constant that a trained scale replaces
   TrainableModel out_;
   ValueNames names_;
 };
@@ -289,8 +335,8 @@ Result<RetrainedWeights> retrained_weights(const TrainableModel& model, const st
       out.push_back({constant.layer, constant.part, value});
       continue;
     }
-    if (constant.part == RetrainedPart::scales) {
-      out.push_back({constant.layer, constant.part, scaled(constant.rounded->prepared.packed.scales, value)});
+    if (constant.part == RetrainedPart::scales || constant.part == RetrainedPart::range) {
+      out.push_back({constant.layer, constant.part, scaled(constant.scales, value)});
       continue;
     }
     PackedWeights packed = constant.rounded->prepared.packed;

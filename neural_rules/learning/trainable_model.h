@@ -27,8 +27,9 @@ namespace hoist {
 struct TrainedConstant {
   std::string name, layer;
   double unit = 1;  ///< a power of two: times it, the constant is a quotient of weights and scales, a factor, or a bias
-  std::optional<RoundedWeights> rounded = {};  ///< nothing for a bias
+  std::optional<RoundedWeights> rounded = {};  ///< of weights
   RetrainedPart part = RetrainedPart::weights;
+  std::vector<float> scales = {};  ///< multiplied by the factors that the constant holds
 };
 
 struct TrainableModel {
@@ -37,9 +38,10 @@ struct TrainableModel {
   std::vector<TrainedConstant> constants;  ///< f32 constants of the program
 };
 
-/// With `learns_scales` the scales of weights are trained too, each as a factor of the scale that packing has chosen
-/// (Esser et al., 2020: learned step sizes; here the quotients stay when a scale moves, so that its gradient is the
-/// quotient); powers of two stay. Errors: errors of rewrite(), an assignment that rounds no weights.
+/// With `learns_scales` scales are trained too (Esser et al., 2020: learned step sizes), each as a factor of the scale
+/// that packing or calibration has chosen. The scale of values has the gradient of that paper: of the rounding error
+/// inside the range, and of its end outside. The quotients of weights stay when a scale moves, so that its gradient is
+/// the quotient; powers of two stay. Errors: errors of rewrite(), an assignment that rounds no weights.
 Result<TrainableModel> trainable_model(const Program& program, const Assignment& assignment,
                                        const Statistics& statistics, bool learns_scales = false);
 

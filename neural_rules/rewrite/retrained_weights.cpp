@@ -19,6 +19,9 @@ Expr operand_of(const Program& program, const std::string& layer, int64_t number
                                  : definition->expression->children[static_cast<size_t>(found - operands.begin())];
 }
 
+// A parameter of steps.
+const std::string everywhere = "everywhere";
+
 // A constant, and the value of the definition that reads it.
 struct Read {
   std::string by, constant;
@@ -42,7 +45,30 @@ std::optional<Read> stored_weights(const Program& program, const std::string& la
 }
 
 std::string name_of(RetrainedPart part) {
-  return part == RetrainedPart::bias ? "bias" : part == RetrainedPart::scales ? "scales" : "weights";
+  switch (part) {
+    case RetrainedPart::weights:
+      return "weights";
+    case RetrainedPart::scales:
+      return "scales";
+    case RetrainedPart::bias:
+      return "bias";
+    case RetrainedPart::range:
+      return "range";
+  }
+  return "";
+}
+
+// The scale of values, and the first layer that rounds to it.
+std::optional<Read> stored_scale(const Program& program, const std::string& scale) {
+  if (find_constant(program, scale) == nullptr) return std::nullopt;
+  for (const Definition& definition : program.definitions) {
+    const std::vector<Expr>& operands = definition.expression->children;
+    if (definition.expression->pattern == Pattern::operator_call && operands.size() > 1 &&
+        operands[1]->pattern == Pattern::parameter && operands[1]->name == scale &&
+        definition.expression->operation->name == "QuantizeLinear")
+      return Read{definition.value, scale};
+  }
+  return std::nullopt;
 }
 
 // The constant that a retrained one replaces.
@@ -51,6 +77,7 @@ std::optional<Read> stored_part(const Program& program, const RetrainedConstant&
     const auto bias = bias_of(program, retrained.layer);
     return bias ? std::optional(Read{find_layer(program, retrained.layer)->value, *bias}) : std::nullopt;
   }
+  if (retrained.part == RetrainedPart::range) return stored_scale(program, retrained.layer);
   std::optional<Read> out = stored_weights(program, retrained.layer);
   if (retrained.part == RetrainedPart::weights || !out) return out;
   const std::vector<Expr>& operands = find_definition(program, out->by)->expression->children;
@@ -59,11 +86,14 @@ std::optional<Read> stored_part(const Program& program, const RetrainedConstant&
   return find_constant(program, out->constant) == nullptr ? std::nullopt : out;
 }
 
-void replace(Program& program, const Read& old, const std::string& name, Tensor value) {
+// `everywhere`: for all layers that read the constant.
+void replace(Program& program, const Read& old, const std::string& name, Tensor value, bool everywhere) {
   const Type type = type_of(value);
   program.constants.emplace(name, std::move(value));
-  Definition& definition = *find_definition(program, old.by);
-  definition.expression = substitute_parameters(definition.expression, {{old.constant, parameter(name, type)}});
+  for (Definition& definition : program.definitions) {
+    if (everywhere || definition.value == old.by)
+      definition.expression = substitute_parameters(definition.expression, {{old.constant, parameter(name, type)}});
+  }
   if (use_counts(program).count(old.constant) != 0) return;
   program.constants.erase(old.constant);
   program.withheld.erase(old.constant);
@@ -84,7 +114,9 @@ Result<Nothing> put_retrained(Program& program, const RetrainedWeights& weights)
     const std::string what = name_of(retrained.part);
     if (!old) return Diagnostic{retrained.layer, "has no stored " + what + " that retraining could replace", ""};
     const Tensor& before = program.constants.at(old->constant);
-    const bool is_flat = retrained.part == RetrainedPart::scales && retrained.value.size() == before.size();
+    const bool is_range = retrained.part == RetrainedPart::range;
+    const bool is_flat =
+        (is_range || retrained.part == RetrainedPart::scales) && retrained.value.size() == before.size();
     const Tensor value = is_flat ? retrained.value.reshaped(before.shape()) : retrained.value;
     if (type_of(before) != type_of(value))
       return Diagnostic{
@@ -92,12 +124,13 @@ Result<Nothing> put_retrained(Program& program, const RetrainedWeights& weights)
           fmt::format("its retrained {} are {}, expected {}", what, text(type_of(value)), text(type_of(before))),
           "compile without the record to make another one"};
     ProgramStep step = replayed_step(std::string(retraining_step), *find_definition(program, old->by));
-    step.layer = retrained.layer;
+    if (!is_range) step.layer = retrained.layer;
     step.rule_class = RuleClass::neural;
     step.note = fmt::format("the {} after training with the rounding of the rules", what);
     const std::string name = ValueNames(program).make(fmt::format("{}/retrained_{}", retrained.layer, what));
     step.parameters = {{"constant", old->constant}, {"by", name}};
-    replace(program, *old, name, value);
+    if (is_range) step.parameters[everywhere] = "yes";
+    replace(program, *old, name, value, is_range);
     step.constants.push_back(step_constant(program, name));
     program.steps.push_back(std::move(step));
   }
@@ -117,7 +150,7 @@ Result<Nothing> repeat_retraining(Program& program, const ProgramStep& step) {
     return Diagnostic{"", "the step replaces a constant by one that does not fit", ""};
   Tensor value = made->value ? *made->value : Tensor(leaf_of(made->type)->scalar, shape_of(made->type));
   if (type_of(value) != made->type) return Diagnostic{"", "the step states a constant of another type", ""};
-  replace(program, {step.value, constant->second}, made->name, std::move(value));
+  replace(program, {step.value, constant->second}, made->name, std::move(value), step.parameters.contains(everywhere));
   if (!made->value) program.withheld[made->name] = made->hash;
   program.steps.push_back(step);
   return Nothing{};

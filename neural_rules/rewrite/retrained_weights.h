@@ -1,6 +1,6 @@
-// Weights and biases of contractions after training, in the stored form of a rewritten model: they replace the
-// constants that the rules have made. Every replacement is a step of the derivation that replays; training itself does
-// not replay, so the step states the hash of its constant. The training is in neural_rules/learning.
+// Weights and biases of contractions and scales of values after training, in the stored form of a rewritten model: they
+// replace the constants that the rules have made. Every replacement is a step of the derivation that replays; training
+// itself does not replay, so the step states the hash of its constant. The training is in neural_rules/learning.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,10 @@
 
 namespace hoist {
 
-enum class RetrainedPart { weights, scales, bias };
+enum class RetrainedPart { weights, scales, bias, range };
 
 struct RetrainedConstant {
-  std::string layer;
+  std::string layer;  ///< for a range the constant that is the scale of the values in a format
   RetrainedPart part = RetrainedPart::weights;
   Tensor value;  ///< of weights the numbers of the rule's format; of their scales all, in one dimension
 

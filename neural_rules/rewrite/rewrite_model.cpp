@@ -160,9 +160,12 @@ class ModelRewriter {
   }
 
   void store(StoredFamily& stored, const std::string& value) {
+    const bool is_scaled = stored.arguments.count("scale") != 0;
     for (const StatedGradient& stated : apply(*stored.choice, value, stored.arguments))
-      straight_through_->values.push_back(
-          {stated.value, stated.of, stated.is_clipped ? stored.range : std::optional<Range>()});
+      straight_through_->values.push_back({stated.value, stated.of,
+                                           stated.is_clipped ? stored.range : std::optional<Range>(),
+                                           is_scaled ? stored.arguments.at("scale").name : "",
+                                           is_scaled ? stored.arguments.at("zero_point").name : ""});
     for (auto& [name, argument] : stored.arguments)
       argument.value.reset();  // the program contains the constant from here on
     small_.insert(value);
@@ -224,7 +227,7 @@ class ModelRewriter {
             {layer.name, stated.value, *prepared,
              scheme.activation == ActivationUse::as_is ? 0 : largest_activation(scheme), stated.is_clipped});
       else
-        straight_through_->values.push_back({stated.value, stated.of, std::nullopt});
+        straight_through_->values.push_back({stated.value, stated.of, std::nullopt, "", ""});
     }
   }
 

@@ -51,6 +51,7 @@ struct RewrittenModel {
 struct RoundedValue {
   std::string value, of;
   std::optional<Range> range;
+  std::string scale, zero_point;  ///< constants, shared by the values of a format; "" for formats without a scale
 };
 struct RoundedWeights {
   std::string layer, value;  ///< `value`: the weights as the contraction reads them

@@ -29,6 +29,32 @@ constexpr char unknown[] =
     "\xf2\x3f\x03"
     "ABC";
 
+TEST(ReplaceWeights, MakesLayersOfTrainingThoseOfInference) {
+  onnx::ModelProto model;
+  const std::string text =
+      "<ir_version: 10, opset_import: [\"\" : 21]>\n"
+      "g (float[2,3] x, bool trains) => (float[2,3] y, float[3] statistic) <float[3] w = {1, 1, 1}, float ratio = "
+      "{0.5}, "
+      "bool yes = {1}> { a, m, v = BatchNormalization <training_mode = 1> (x, w, w, w, w) "
+      "b, statistic, u = BatchNormalization <training_mode = 1> (a, w, w, w, w) c = Dropout(b, ratio, yes) "
+      "y = Dropout(c, ratio, trains) }";
+  const auto status = onnx::OnnxParser::Parse(model, text.c_str());
+  ASSERT_TRUE(status.IsOK()) << status.ErrorMessage();
+  const Folder folder;
+  const auto path = folder.write("m.onnx", model.SerializeAsString());
+  const auto bytes = replace_weights(path, {{"w", Tensor::of<double>(Scalar::f32, {3}, {1, 2, 3})}});
+  ASSERT_TRUE(bytes.ok()) << bytes.errors()[0].text();
+  onnx::ModelProto changed;
+  ASSERT_TRUE(changed.ParseFromString(*bytes));
+  const auto& nodes = changed.graph().node();
+  EXPECT_EQ(nodes[0].output_size(), 1);
+  EXPECT_EQ(nodes[0].attribute(0).i(), 0);
+  EXPECT_EQ(nodes[1].output_size(), 3) << "its statistics are an output";
+  EXPECT_EQ(nodes[1].attribute(0).i(), 1);
+  EXPECT_EQ(nodes[2].input_size(), 2);
+  EXPECT_EQ(nodes[3].input_size(), 3) << "an input decides";
+}
+
 TEST(ReplaceWeights, ChangesNothingElse) {
   const Folder folder;
   onnx::ModelProto model = model_of_weights();

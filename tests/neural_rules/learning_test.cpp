@@ -226,6 +226,66 @@ TEST(RetrainedWeights, MayHaveOtherScales) {
   }
 }
 
+// The gradient of a value's scale: the rounding error of each element inside the range, and the end of the range
+// outside.
+TEST(RetrainedWeights, MayHaveOtherRangesOfValues) {
+  const CalibratedModel model = calibrated(small_model(), 8, 5);
+  const Assignment assignment = {{site_key(SiteKind::value, "x"), "i8"},
+                                 {site_key(SiteKind::value, "relu"), "u8"},
+                                 {site_key(SiteKind::product, "conv"), "w8"}};
+  const TrainableModel fixed = trainable(model, assignment), training = trainable(model, assignment, true);
+  EXPECT_EQ(all_values(fixed.program, model.samples[0]).at("y"),
+            all_values(training.program, model.samples[0]).at("y"));
+  auto constants = constants_of(training);
+  std::map<std::string, const TrainedConstant*> factors;
+  for (const TrainedConstant& constant : training.constants) {
+    if (constant.part != RetrainedPart::range) continue;
+    factors[constant.layer] = &constant;
+    constants.at(constant.name).set_float(0, 0.6 / constant.unit);
+  }
+  ASSERT_EQ(factors.size(), 2U);
+  const auto retrained = retrained_weights(training, constants);
+  ASSERT_TRUE(retrained.ok());
+  auto rewritten = rewrite(model.program, assignment, model.statistics);
+  ASSERT_TRUE(rewritten.ok());
+  const auto put = put_retrained(rewritten->program, *retrained);
+  ASSERT_TRUE(put.ok()) << put.errors()[0].text();
+  Program last = training.program;
+  for (const auto& [name, tensor] : constants) last.constants.at(name) = tensor;
+  const Bindings values = all_values(last, model.samples[0]);
+  EXPECT_EQ(values.at("y"), all_values(rewritten->program, model.samples[0]).at("y"));
+  EXPECT_NE(values.at("y"), all_values(fixed.program, model.samples[0]).at("y"));
+  Program again = model.program;
+  for (const ProgramStep& step : rewritten->program.steps) {
+    const auto repeated = repeat_neural_step(step, again);
+    ASSERT_TRUE(repeated.ok() && *repeated) << step.rule << " at " << step.value;
+  }
+  for (size_t i = 0; i < again.definitions.size(); ++i)
+    EXPECT_EQ(again.definitions[i].expression, rewritten->program.definitions[i].expression);
+  const TrainedConstant& of_x = *factors.at("x/scale");
+  const auto reads_quotients = [](const Definition& d) {
+    const std::vector<Expr> read = parameters_of(d.expression);
+    return std::any_of(read.begin(), read.end(), [](Expr p) { return p->name == "x/quotients"; });
+  };
+  const std::string rounded_x = std::find_if(last.definitions.begin(), last.definitions.end(), reads_quotients)->value;
+  const auto made = gradient(last, {"y", true, {of_x.name, rounded_x}, training.straight_through});
+  ASSERT_TRUE(made.ok()) << made.errors()[0].text();
+  const Bindings found = all_values(*made, model.samples[0]);
+  const double scale = of_x.scales[0] * 0.6F;
+  double expected = 0;
+  int clipped = 0;
+  for (int64_t i = 0; i < model.samples[0].at("x").size(); ++i) {
+    const double quotient = model.samples[0].at("x").float_at(i) / scale;
+    const bool is_inside = std::abs(quotient) < 127;
+    const double number = is_inside ? to_even(quotient) - quotient : std::clamp(quotient, -128.0, 127.0);
+    expected += found.at(rounded_x + ".gradient").float_at(i) * number * of_x.scales[0] * of_x.unit;
+    clipped += is_inside ? 0 : 1;
+  }
+  EXPECT_GT(clipped, 1);
+  EXPECT_NEAR(found.at(of_x.name + ".gradient").float_at(0) / expected, 1, 0.01);
+  EXPECT_FALSE(put_retrained(rewritten->program, {{"w", RetrainedPart::range, Tensor(Scalar::f32, {1})}}).ok());
+}
+
 TEST(RetrainedWeights, OfOtherModelsAreRefused) {
   const CalibratedModel model = calibrated(small_model(), 8, 5);
   const Assignment assignment = {{site_key(SiteKind::product, "y"), "w8"}};

@@ -365,6 +365,10 @@ Rows trainings() {
       row("train", "--freeze", "PATTERN,...",
           "weights that stay, * for any text; a BatchNormalization whose averages stay keeps its form for inference",
           AT(training.frozen), training),
+      row("train", "--masks", "FILE",
+          "an .npz with arrays that are named after weights and have their shapes; weights at its zeros become 0 and "
+          "stay 0",
+          AT(training.masks), training),
       row("train", "--trunk", "VALUE", "the layers up to this value are the trunk, and those after it the head",
           AT(training.trunk), training),
       row("train", "--freeze-trunk", "",
@@ -535,8 +539,8 @@ Rows accuracies() {
           .only_for(of_budgets),
       row(budgeted, "--retrain-seed", "N", "the seed of the orders of samples", AT(budget.retraining.seed), accuracy)
           .needing("--retrain"),
-      row(budgeted, "--retrain-scales", "", "train the scales of rounded weights too", AT(budget.retraining.scales),
-          accuracy)
+      row(budgeted, "--retrain-scales", "", "train the scales of rounded weights and values too",
+          AT(budget.retraining.scales), accuracy)
           .needing("--retrain"),
       row(budgeted, "--retrain-labels", "", "learn the labels of the calibration data, not the model's answers",
           AT(budget.retraining.labels), accuracy)

@@ -36,6 +36,7 @@ Json settings_of(const Options& command, const TrainingSets& sets, const Trainin
               {"smoothing", o.smoothing}, {"auto", o.automatic},
               {"trunk", o.trunk},         {"freeze_trunk", o.freeze_trunk}};
   if (!o.gradients.empty()) out["gradients"] = o.gradients;
+  if (!o.masks.empty()) out["masks"] = o.masks;
   return out;
 }
 

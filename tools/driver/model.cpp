@@ -103,6 +103,7 @@ Result<ReadOptions> read_options(const ModelOptions& options) {
   HOIST_TRY(ReadOptions out, read_options(options.dimensions, options.values, options.bounds));
   out.states = options.states;
   out.training_step = options.training_step;
+  out.inference_form = options.inference_form;
   for (const std::string& text : options.initial) {
     HOIST_TRY(InputValue value, parse_input_value(text, "--initial"));
     out.initial.push_back(std::move(value));

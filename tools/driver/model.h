@@ -26,6 +26,7 @@ struct ModelOptions {
   std::vector<std::string> initial;     ///< NAME=FILE or NAME=LITERAL
   DataBounds bounds = {};
   int64_t training_step = 0;  ///< as in ReadOptions
+  bool inference_form = false;
   int64_t unrolled_steps = most_unrolled_steps;
   std::string device;   ///< an index, a name or a part of a name; "" is the first device
   std::string profile;  ///< a file; excludes `device`; with `targets`, the description of the first of them

@@ -113,6 +113,7 @@ Json retraining_json(const Retraining& of) {
                        {"bias", each.part == RetrainedPart::bias},
                        {"value", print(constant(each.value))}});
     if (each.part == RetrainedPart::scales) weights.back()["scales"] = true;
+    if (each.part == RetrainedPart::range) weights.back()["range"] = true;
   }
   return {{"epochs", of.epochs},
           {"steps", of.steps},
@@ -381,6 +382,7 @@ Retraining retraining_of(const Json& json, const std::string& of_what) {
     std::string layer = of.text("layer");
     RetrainedPart part = of.truth("bias") ? RetrainedPart::bias : RetrainedPart::weights;
     if (of.has("scales") && of.truth("scales")) part = RetrainedPart::scales;
+    if (of.has("range") && of.truth("range")) part = RetrainedPart::range;
     out.weights.push_back({std::move(layer), part, tensor_of(of, "value")});
     of.end();
   }

@@ -15,7 +15,7 @@ struct TrainingOptions {
   int64_t epochs = 10, accumulated = 1, patience = 0;
   uint64_t seed = 1;
   std::vector<std::string> frozen, augment, automatic;
-  std::string labels, validation, initialise, checkpoint;
+  std::string labels, validation, initialise, checkpoint, masks;
   std::string gradients;  ///< a row of gradient_formats(); "" for exact ones
   std::string step;       ///< the folder for the bundle of a step
   std::string trunk, heads;

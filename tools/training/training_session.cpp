@@ -23,6 +23,7 @@
 #include "tools/data/data.h"
 #include "tools/driver/opened_bundle.h"
 #include "tools/training/evolution.h"
+#include "tools/training/masks.h"
 
 namespace hoist {
 namespace {
@@ -110,6 +111,9 @@ Result<TrainingRequest> request_for(const Program& program, const fs::path& mode
   out.seed = options.seed;
   out.gradients = find_gradient_format(options.gradients);
   HOIST_TRY_VOID(find_weights(program, model, options, out));
+  if (!options.masks.empty()) {
+    HOIST_TRY(out.masks, read_masks(options.masks, program, out.weights));
+  }
   return out;
 }
 
@@ -160,6 +164,7 @@ double mean_of_squares(const Tensor& value, const Tensor& target, int64_t sample
 
 Result<Program> read_for_batch(const fs::path& model, ModelOptions options, int64_t batch) {
   HOIST_TRY_VOID(refuse_bundle(model));
+  options.inference_form = true;
   HOIST_TRY(const ReadOptions reading, read_options(options));
   HOIST_TRY(const Program alone, read_model(model, reading));
   for (const ValueInfo& input : input_infos(alone)) {

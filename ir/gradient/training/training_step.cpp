@@ -112,9 +112,31 @@ class StepBuilder {
     program_.domains[counter_] = {0, 100};
     for (const std::string& name : request_.weights) {
       initial_.emplace(name, program_.constants.at(name));
+      mask_initial(name);
       program_.inputs.emplace_back(name, type_of(program_.constants.at(name)));
       program_.constants.erase(name);
     }
+  }
+
+  void mask_initial(const std::string& weight) {
+    const auto mask = request_.masks.find(weight);
+    if (mask == request_.masks.end()) return;
+    Tensor& initial = initial_.at(weight);
+    for (int64_t i = 0; i < initial.size(); ++i) {
+      if (mask->second.integer_at(i) == 0) initial.set_float(i, 0);
+    }
+  }
+
+  Expr masked(const std::string& weight, Expr array) {
+    const auto mask = request_.masks.find(weight);
+    if (mask == request_.masks.end()) return array;
+    Expr& known = masks_[weight];
+    if (known == nullptr) {
+      const std::string name = names_.make(weight + ".mask");
+      program_.constants.emplace(name, mask->second);
+      known = parameter(name, type_of(mask->second));
+    }
+    return each_pair([](Expr stays, Expr e) { return select(stays, e, literal(e->type->scalar, 0)); }, known, array);
   }
 
   Expr define(const std::string& wanted, Expr term) {
@@ -198,7 +220,7 @@ class StepBuilder {
         add_state(sums, next, nullptr, name);
         g = each([&](Expr e) { return times(e, 1.0 / static_cast<double>(request_.accumulated)); }, next);
       }
-      terms_.push_back(g);
+      terms_.push_back(masked(name, g));
     }
   }
 
@@ -261,6 +283,7 @@ class StepBuilder {
       terms.define = [&](const std::string& wanted, Expr term) {
         const bool is_weight = wanted == "w";
         const Expr old = is_weight ? terms.weight : terms.states.at(wanted);
+        if (is_weight) term = masked(name, term);  // a preconditioner moves masked weights too
         const Expr next = define(name + (is_weight ? ".next" : ".next_" + wanted), when_last(old, term));
         add_state(is_weight ? name : states.at(wanted), next, is_weight ? &initial_.at(name) : nullptr, name);
         return next;
@@ -337,6 +360,7 @@ class StepBuilder {
   TrainingStep out_;
   ValueNames names_;
   std::map<std::string, Tensor> initial_;  // of weights and averages
+  std::map<std::string, Expr> masks_;      // by weight
   std::vector<RunningAverage> averages_;
   std::vector<std::string> gradients_;
   std::vector<Expr> terms_;  // gradients as the optimiser reads them

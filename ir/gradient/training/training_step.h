@@ -22,12 +22,13 @@ struct TrainingRequest {
   std::string value;                   ///< the value that the loss judges
   std::string loss = "cross-entropy";  ///< as in add_loss
   Optimiser optimiser;
-  std::vector<std::string> weights;   ///< constants of f32 or f64 that change
-  std::vector<std::string> averages;  ///< constants that may follow the statistics of batches
-  double clip = 0;                    ///< the largest norm of all gradients together; 0: none
-  double smoothing = 0;               ///< as in add_loss
-  std::set<std::string> open;         ///< of decay, clip and smoothing: inputs instead of numbers of the program
-  int64_t accumulated = 1;            ///< runs whose mean gradient makes one step
+  std::vector<std::string> weights;          ///< constants of f32 or f64 that change
+  std::vector<std::string> averages;         ///< constants that may follow the statistics of batches
+  std::map<std::string, Tensor> masks = {};  ///< by weight, of bool: where false, the weight is 0 and stays 0
+  double clip = 0;                           ///< the largest norm of all gradients together; 0: none
+  double smoothing = 0;                      ///< as in add_loss
+  std::set<std::string> open;                ///< of decay, clip and smoothing: inputs instead of numbers of the program
+  int64_t accumulated = 1;                   ///< runs whose mean gradient makes one step
   uint64_t seed = 1;
   GradientTerms straight_through = {};        ///< of rounded values (gradient.h)
   const GradientFormat* gradients = nullptr;  ///< to which each run rounds gradients of arrays; null: exact

@@ -118,6 +118,17 @@ TEST(TrainingStep, MovesWeightsByTheOptimisersFormulas) {
   }
 }
 
+TEST(TrainingStep, KeepsMaskedWeightsAtZero) {
+  TrainingRequest wanted = request("momentum:decay=0.01");
+  wanted.masks["w"] = Tensor::of<int64_t>(Scalar::boolean, {2, 2}, {1, 0, 1, 0});
+  wanted.clip = 0.001;
+  const TrainingStep step = step_of(product, wanted);
+  RunSequence sequence(step.program);
+  for (int t = 0; t < 3; ++t) run_once(sequence, given(inputs, targets, rate));
+  const Tensor& w = sequence.states()[index_of(step.program, "w")];
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(w.float_at(i) == 0, i % 2 == 1) << i;
+}
+
 TEST(TrainingStep, DoesNotDecayVectors) {
   const std::string text =
       "input %x : [2][2]f64\nconstant %w : [2]f64 = {0.5, -1}\ndefine %y : [2][2]f64 = Mul(%x, %w)\noutput %y\n";

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "frontend/frontend.h"
 #include "frontend/replace_weights.h"
 #include "ir/base/seeded.h"
 #include "tests/tools/data/npz_file.h"
@@ -304,6 +305,25 @@ TEST_F(TrainCommand, KeepsFrozenWeights) {
   const Ran ran = train({"--freeze", "dens"});
   EXPECT_EQ(ran.code, 2);
   EXPECT_THAT(ran.err, HasSubstr("--freeze dens: fits no weight"));
+}
+
+Tensor weight_in(const std::string& file, const std::string& name) { return read_model(file)->constants.at(name); }
+
+TEST_F(TrainCommand, KeepsMaskedWeightsAtZero) {
+  const std::string name = "dense2/weight";
+  Tensor mask(Scalar::u8, weight_in(model, name).shape());
+  for (int64_t i = 0; i < mask.size(); i += 2) mask.set_integer(i, 1);
+  const std::string file = data_file(folder_->path(), {{name, mask}}).string();
+  for (const std::string optimiser : {"adam", "shampoo"}) {
+    ASSERT_EQ(train({"--masks", file, "--initialise", "he", "--epochs", "2", "--optimiser", optimiser}).code, 0);
+    const Tensor after = weight_in(in("out.onnx"), name);
+    for (int64_t i = 0; i < after.size(); ++i) EXPECT_EQ(after.float_at(i) == 0, i % 2 == 1) << i;
+  }
+  const Ran ran =
+      train({"--masks", data_file(folder_->path(), {{"nothing", mask}, {name, Tensor(Scalar::u8, {3})}}).string()});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_THAT(ran.err, HasSubstr("nothing: is no weight that is trained"));
+  EXPECT_THAT(ran.err, HasSubstr("is [3], and the weight ["));
 }
 
 TEST_F(TrainCommand, EndsEarlyAndAugments) {

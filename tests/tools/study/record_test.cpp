@@ -62,6 +62,7 @@ RecordedPoint random_point(Random& random, const Assignment& assignment) {
     Retraining trained;
     trained.weights = {{random.name(), RetrainedPart::weights, Tensor::of<int64_t>(Scalar::i4, {3}, {-7, 0, 5})},
                        {random.name(), RetrainedPart::scales, Tensor::of<float>(Scalar::f32, {1}, {0.5F})},
+                       {random.name(), RetrainedPart::range, Tensor::of<float>(Scalar::f32, {1}, {0.25F})},
                        {random.name(), RetrainedPart::bias, Tensor::of<float>(Scalar::f32, {2}, {0.1F, -3e-9F})}};
     trained.epochs = 3, trained.steps = 90, trained.samples = 1000, trained.seed = random.word();
     trained.data_hash = random.name(), trained.weights_hash = random.name(), trained.loss = random.name();

@@ -226,6 +226,7 @@ class TrainOptions(TypedDict, total=False):
     auto: str | Sequence[str]
     gradients: str
     freeze: str | Sequence[str]
+    masks: FileName
     trunk: str
     freeze_trunk: bool
     initialise: str

@@ -1,7 +1,7 @@
 """Compares ways to train with `hoist train`. Development only; needs numpy alone.
 
-    build/compare/bin/python tools/compare/training.py optimisers AUTOENCODER.onnx train-images-idx3-ubyte.gz
-    build/compare/bin/python tools/compare/training.py auto models/digits_fully_connected.onnx --data DATA.npz
+    build/compare/bin/python tools/compare/training/methods.py optimisers AUTOENCODER.onnx train-images-idx3-ubyte.gz
+    build/compare/bin/python tools/compare/training/methods.py auto models/digits_fully_connected.onnx --data DATA.npz
 
 optimisers: the steps after which an autoencoder of 640 numbers has the loss that the best learning rate of Adam reaches,
 for each optimiser and learning rate; the MNIST images are scaled to 20 x 32.
@@ -24,7 +24,7 @@ from typing import Any, Sequence
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 class Trainer:
@@ -106,11 +106,12 @@ def least(answer: dict[str, Any]) -> float:
 def auto(options: argparse.Namespace, folder: Path) -> bool:
     with np.load(options.data) as file:
         arrays = dict(file)
-    order = np.random.default_rng(1).permutation(len(arrays["labels"]))
+    order = np.random.default_rng(1).permutation(len(next(iter(arrays.values()))))
     parts = {"validation": order[:len(order) // 4], "data": order[len(order) // 4:]}
     for name, samples in parts.items():
         np.savez(folder / f"{name}.npz", **{key: array[samples] for key, array in arrays.items()})
-    trainer = Trainer(options, folder / "data.npz", ["--validation", folder / "validation.npz", "--optimiser", options.optimiser])
+    shared = ["--validation", folder / "validation.npz", "--optimiser", options.optimiser, "--loss", options.loss]
+    trainer = Trainer(options, folder / "data.npz", shared)
     print("| seed | best of the grid (rate, decay, clip) | its least validation loss | of --auto | ratio | time of the grid's |\n"
           "|---|---|---|---|---|---|")
     ratios, shares = [], []
@@ -148,6 +149,7 @@ def main() -> None:
     two.add_argument("--epochs", default=30, type=int)
     two.add_argument("--batch", default=32, type=int)
     two.add_argument("--optimiser", default="adamw")
+    two.add_argument("--loss", default="cross-entropy")
     two.add_argument("--first", default=0.001, type=float, help="the learning rate with which --auto begins")
     two.add_argument("--names", default="lr,weight-decay,clip")
     options = parser.parse_args()
