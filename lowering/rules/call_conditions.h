@@ -30,7 +30,7 @@ bool has_tap_of_mostly_padding(ProgramMatch& match);
 /// the part with one element along the dimensions that it does not divide.
 bool scatters_to_box(ProgramMatch& match, bool everything);
 
-/// The positions of a Gather are along one axis; those of a GatherND are tuples, its last dimension.
+/// The positions of a Gather are along one axis; the positions of a GatherND are tuples, its last dimension.
 enum class Positions : uint8_t { along_axis, tuples };
 
 /// A Gather, or a GatherND without batches, of `x` at the known positions `i`, if along each dimension of x the

@@ -178,7 +178,7 @@ class StoreAtIndex : public WithLets {
   }
 
   // Stores under a condition that differs between the lanes. Adjacent lanes with the same condition are stored as
-  // vectors: LLVM's SLP pass would join single stores with those of the next row, and with them the sums of all rows,
+  // vectors: LLVM's SLP pass would join single stores with stores of the next row, and with them the sums of all rows,
   // across their vectors (products with 12 columns take 4 times as long).
   Stmt stores_by_lanes(const HExpr& vector, const HExpr& whole, const HExpr& known,
                        const Halide::Parameter& parameter) const {
