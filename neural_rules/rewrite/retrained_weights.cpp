@@ -58,14 +58,14 @@ std::string name_of(RetrainedPart part) {
   return "";
 }
 
-// The scale of values, and the first layer that rounds to it.
+// The scale of values, and the first layer that rounds to it: its result has another type than the scale.
 std::optional<Read> stored_scale(const Program& program, const std::string& scale) {
   if (find_constant(program, scale) == nullptr) return std::nullopt;
   for (const Definition& definition : program.definitions) {
     const std::vector<Expr>& operands = definition.expression->children;
     if (definition.expression->pattern == Pattern::operator_call && operands.size() > 1 &&
         operands[1]->pattern == Pattern::parameter && operands[1]->name == scale &&
-        definition.expression->operation->name == "QuantizeLinear")
+        leaf_of(definition.expression->type) != leaf_of(operands[1]->type))
       return Read{definition.value, scale};
   }
   return std::nullopt;
