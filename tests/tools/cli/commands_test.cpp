@@ -463,11 +463,11 @@ TEST_F(Commands, ExplainPrintsOrdersWithTheirCosts) {
   ran = run_hoist({"explain", model, "conv1", "--choices", "--target", "native:x86-64-v3", "--pass", "layouts=rule"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr(" of layer conv1: order 0 2 3 1, cost "));
-  ran = run_hoist({"explain", model, "--choices", "--target", "native:x86-64-v3", "--dim", "N=256"});
+  ran = run_hoist({"explain", model, "--choices", "--target", "native:x86-64-v3", "--dim", "N=1024"});
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr(" of 256 samples at a time: cost "));
+  EXPECT_THAT(ran.out, HasSubstr(" of 1024 samples at a time: cost "));
   ran = run_hoist(
-      {"explain", model, "--choices", "--target", "native:x86-64-v3", "--dim", "N=256", "--pass", "batches=whole"});
+      {"explain", model, "--choices", "--target", "native:x86-64-v3", "--dim", "N=1024", "--pass", "batches=whole"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_THAT(ran.out, Not(HasSubstr("samples at a time")));
   ran = run_hoist({"explain", model, "conv0", "--choices", "--target", "native:x86-64-v3"});
