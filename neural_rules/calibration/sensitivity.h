@@ -9,7 +9,7 @@
 // all rules alone exceeds the limit (4 minutes, or a quarter of the search's time limit), one weight rule per
 // contraction is measured and scales the other rules of the layer: weight errors are correlated with the layer's input,
 // so an average over a feature map does not reduce them as it reduces noise. On squeezenet1.1 sensitivities by noise
-// alone predicted a third of the measured error (median of 100 assignments), with with such representatives they
+// alone predicted a third of the measured error (median of 100 assignments), with such representatives they
 // predicted 1.2 times the measured error. All values of a shape share one input tensor of noise, which is scaled where
 // it is added; noise is switched off by selecting the unchanged value, so no bit changes.
 #pragma once

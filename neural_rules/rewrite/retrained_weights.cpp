@@ -20,7 +20,7 @@ Expr operand_of(const Program& program, const std::string& layer, int64_t number
 }
 
 // A parameter of steps.
-const std::string everywhere = "everywhere";
+const std::string everywhere_key = "everywhere";
 
 // A constant, and the value of the definition that reads it.
 struct Read {
@@ -129,7 +129,7 @@ Result<Nothing> put_retrained(Program& program, const RetrainedWeights& weights)
     step.note = fmt::format("the {} after training with the rounding of the rules", what);
     const std::string name = ValueNames(program).make(fmt::format("{}/retrained_{}", retrained.layer, what));
     step.parameters = {{"constant", old->constant}, {"by", name}};
-    if (is_range) step.parameters[everywhere] = "yes";
+    if (is_range) step.parameters[everywhere_key] = "yes";
     replace(program, *old, name, value, is_range);
     step.constants.push_back(step_constant(program, name));
     program.steps.push_back(std::move(step));
@@ -150,7 +150,8 @@ Result<Nothing> repeat_retraining(Program& program, const ProgramStep& step) {
     return Diagnostic{"", "the step replaces a constant by one that does not fit", ""};
   Tensor value = made->value ? *made->value : Tensor(leaf_of(made->type)->scalar, shape_of(made->type));
   if (type_of(value) != made->type) return Diagnostic{"", "the step states a constant of another type", ""};
-  replace(program, {step.value, constant->second}, made->name, std::move(value), step.parameters.contains(everywhere));
+  replace(program, {step.value, constant->second}, made->name, std::move(value),
+          step.parameters.contains(everywhere_key));
   if (!made->value) program.withheld[made->name] = made->hash;
   program.steps.push_back(step);
   return Nothing{};
