@@ -10,11 +10,8 @@
 
 #include "backends/runtime/hoist_runtime.h"
 #include "ir/base/mapped_file.h"
-#include "ir/base/temporary_folder.h"
 #include "ir/operators/operators.h"
 #include "lowering/rules/rules.h"
-#include "tools/base/child_program.h"
-#include "tools/base/file_lock.h"
 #include "tools/base/interruption.h"
 #include "tools/base/terminal.h"
 #include "tools/cli/log.h"
@@ -53,9 +50,7 @@ void end_on_signals() {
     do {
       if (::sigwait(&signals, &number) != 0) return;
     } while (taken_as_interruption(number));
-    end_programs();
-    remove_locks_on_signal();
-    remove_on_signal();
+    remove_unfinished();
     end_is_expected();
     std::signal(number, SIG_DFL);
     sigset_t one;

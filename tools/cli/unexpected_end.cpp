@@ -10,7 +10,10 @@
 #include <exception>
 #include <new>
 
+#include "ir/base/temporary_folder.h"
+#include "tools/base/child_program.h"
 #include "tools/base/exit_code.h"
+#include "tools/base/file_lock.h"
 
 namespace hoist {
 namespace {
@@ -39,11 +42,16 @@ void at_exit() {
 
 void at_abort(int) { end_with_message(); }
 
-// An exception that can no longer be caught, for example in a destructor.
+// An exception that can no longer be caught, for example in a destructor of the JSON library, which allocates. There
+// may be memory again for the removal.
 void at_terminate() {
   try {
     if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
   } catch (const std::bad_alloc&) {
+    try {
+      remove_unfinished();
+    } catch (const std::bad_alloc&) {
+    }
     end_without_memory();
   } catch (...) {
   }
@@ -54,6 +62,12 @@ void at_terminate() {
 __attribute__((constructor(101))) void watch_terminations() { std::set_terminate(at_terminate); }
 
 }  // namespace
+
+void remove_unfinished() {
+  end_programs();
+  remove_locks_on_signal();
+  remove_on_signal();
+}
 
 void end_without_memory() {
   write_text("hoist: error: out of memory\n");

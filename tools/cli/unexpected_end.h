@@ -10,6 +10,10 @@ namespace hoist {
 void report_unexpected_end();
 void end_is_expected();
 
+/// Ends child programs, and removes temporary folders and the files of locks: for an end without destructors. Other
+/// threads may still run; no lock can be taken and no temporary folder be made afterwards.
+void remove_unfinished();
+
 /// Ends the program when memory has run out; allocates nothing. Calls no exit handlers: if the exception left a library
 /// that another thread was loading, the loader's lock is still held, and handlers would wait for it.
 [[noreturn]] void end_without_memory();
