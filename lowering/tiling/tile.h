@@ -80,6 +80,9 @@ struct CpuResults {
   bool planes = false;  ///< the arrays are channel planes of an image, each computed from all planes of another image
   int64_t group = 0;    ///< columns that use the same part of a row of the left operand; 0: all columns do
   bool packed = false;  ///< the right operand is packed in tiles of columns, padded after the last column
+  /// The columns of the right operand that stay in the second cache of a core from one tile of rows to the next; 0: any
+  /// number does.
+  int64_t columns_in_cache = 0;
   bool of_work_item = false;  ///< one work-item computes all tiles
   /// True if a loop over all rows of a column of tiles saves no loads: the right operand stays in the cache and the
   /// left one is larger than the results, or each column uses its own part of the left one.
