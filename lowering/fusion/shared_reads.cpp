@@ -300,6 +300,8 @@ bool gains_by_rows(Expr merged, Expr producer, Expr consumer) {
   constexpr int64_t longest_row = 16384 - 1;
   if (elements_of_rows(merged) > longest_row) return false;
   const int64_t stored = element_count(shape_of(producer->type));
+  // Copies of a fold gain a launch, and compute it once for each copy if they are stored apart.
+  if (executed_work(consumer).arithmetic() == 0 && element_count(shape_of(consumer->type)) > stored) return false;
   const int64_t more = executed_work(merged).instructions() - executed_work(producer).instructions() -
                        executed_work(consumer).instructions();
   return more <= instructions_of_element * stored;

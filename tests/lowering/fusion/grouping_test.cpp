@@ -163,6 +163,24 @@ TEST(Grouping, ScoresStayApartFromLayersThatDivideTheirRows) {
 
 // Relative positions shift each row of scores by one, through views that divide rows at other places: in a kernel of
 // both no operand of the product would serve several results. A view that divides rows into whole heads is fused.
+// Stored with channels innermost, as a later convolution wants them, copies along time would fold once for each time.
+TEST(Grouping, FoldsStayApartFromTheirCopies) {
+  for (const bool copies : {false, true}) {
+    NamedModel g;
+    g.opset = 13;
+    g.inputs = {{"x", Scalar::f32, {1, 24, 50}}};
+    g.outputs = {{"y", Scalar::f32, {}}};
+    g.constants["shape"] = Tensor::of(Scalar::i64, {3}, Ints{1, 24, 50});
+    g.layers = {{"mean", "ReduceMean", "", {{"axes", Ints{2}}}, {"x"}, {"m"}},
+                {"copy", "Expand", "", {}, {"m", "shape"}, {copies ? "y" : "c"}},
+                {"subtract", "Sub", "", {}, {"x", "c"}, {"y"}}};
+    if (copies) g.layers.pop_back();
+    auto model = lower_model(g, {}, Profile());
+    ASSERT_TRUE(model.ok()) << model.errors()[0].text();
+    EXPECT_EQ(model->groups.size(), copies ? 2U : 1U) << "rows that use the mean share it";
+  }
+}
+
 TEST(Grouping, ScoresStayApartFromLayersThatShiftTheirRows) {
   for (const bool shifts : {false, true}) {
     NamedModel g;
