@@ -3,9 +3,11 @@
 #include <optional>
 
 #include "ir/properties/properties.h"
+#include "lowering/cost/work.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
 #include "lowering/terms/arrangement.h"
+#include "lowering/terms/element_reads.h"
 
 namespace hoist {
 
@@ -471,6 +473,18 @@ bool worth_blocks(int64_t rows, int64_t columns, int64_t width) {
   return rows >= width || (rows >= few_lanes && columns % few_lanes == 0);
 }
 
+// True for a copy whose vectors gather elements of few, whole vectors of a row, as a shuffle of channels does: written
+// out, the positions are constants instead of divisions for each lane (60 channels in three groups, two cores of a
+// Xeon:
+// 0.8 ns an element instead of 2.5).
+bool computes_positions(Expr term, const Path& place, int64_t width) {
+  constexpr int64_t most_vectors = 16;
+  const Expr value = at(term, place);
+  const int64_t columns = shape_of(value->type).back();
+  return width > 1 && columns % width == 0 && columns <= most_vectors * width &&
+         executed_work(value).arithmetic() == 0 && !reads_vectors(value, width);
+}
+
 void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   Path place = input.inside;
   int rank = rank_at(r.term(), place);
@@ -488,6 +502,7 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
     return;
   }
   width = lanes_of_elements(r.term(), profile);
+  const bool written_out = computes_positions(r.term(), place, width);
   int64_t leading = 1;
   for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
   place = open_leading(r, place, 2, 1);
@@ -499,7 +514,10 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
     place = open_column_groups(r, place, width);
   else if (rank >= 2)
     place = leading >= 8 ? open(r, "open-seq", place) : open_row_groups(r, place);
-  open_columns(r, place, width);
+  if (written_out)
+    open(r, "open-vectors", place, {{"k", width}});
+  else
+    open_columns(r, place, width);
 }
 
 }  // namespace

@@ -1,7 +1,11 @@
 #include "lowering/terms/element_reads.h"
 
 #include <algorithm>
+#include <numeric>
+#include <unordered_map>
 #include <utility>
+
+#include "ir/properties/properties.h"
 
 namespace hoist {
 namespace {
@@ -148,6 +152,75 @@ bool shares_operands(Expr term) {
     has_operands = true;
   }
   return has_operands;
+}
+
+namespace {
+
+std::unordered_map<std::string, std::vector<int64_t>> strides_by_parameter(Expr term) {
+  std::unordered_map<std::string, std::vector<int64_t>> out;
+  for (const Expr p : parameters_of(term)) {
+    std::vector<int64_t> strides = shape_of(p->type);
+    int64_t stride = 1;
+    for (size_t d = strides.size(); d-- > 0;) stride *= std::exchange(strides[d], stride);
+    out.emplace(p->name, std::move(strides));
+  }
+  return out;
+}
+
+int64_t address(const std::vector<int64_t>& position, const std::vector<int64_t>& strides) {
+  return std::inner_product(position.begin(), position.end(), strides.begin(), int64_t{0});
+}
+
+}  // namespace
+
+bool reads_vectors(Expr term, int64_t count) {
+  const auto reads = ElementReads::of(term);
+  if (reads == nullptr) return false;
+  const std::vector<int64_t> shape = shape_of(term->type), steps(reads->loop_counts().size(), 0);
+  const auto strides = strides_by_parameter(term);
+  const auto are_vectors = [&](const ElementRead& read, std::vector<int64_t> element) {
+    element.back() = element.back() / count * count;
+    const auto here = [&] { return address(reads->position(read, element, steps), strides.at(read.parameter)); };
+    const int64_t first = here();
+    int64_t distance = 0;
+    for (int64_t i = 1; i < count; ++i) {
+      ++element.back();
+      if (i == 1) distance = here() - first;
+      if (here() != first + i * distance) return false;
+    }
+    return distance == 0 || distance == 1;
+  };
+  std::vector<int64_t> middle, last;
+  for (const int64_t extent : shape) {
+    middle.push_back(extent / 2);
+    last.push_back(extent - 1);
+  }
+  return std::all_of(reads->reads().begin(), reads->reads().end(), [&](const ElementRead& read) {
+    return !read.depends_on_data && are_vectors(read, std::vector<int64_t>(shape.size(), 0)) &&
+           are_vectors(read, middle) && are_vectors(read, last);
+  });
+}
+
+bool folds_along_rows(Expr term) {
+  const auto reads = ElementReads::of(term);
+  if (reads == nullptr) return false;
+  const std::vector<int64_t> shape = shape_of(term->type), first_step(reads->loop_counts().size(), 0);
+  const auto strides = strides_by_parameter(term);
+  return std::any_of(reads->reads().begin(), reads->reads().end(), [&](const ElementRead& read) {
+    if (read.loops.empty() || read.depends_on_data || reads->loop_counts()[read.loops.back()] < 2) return false;
+    std::vector<int64_t> element(shape.size(), 0), steps = first_step;
+    const auto here = [&] { return address(reads->position(read, element, steps), strides.at(read.parameter)); };
+    const int64_t first = here();
+    steps[read.loops.back()] = 1;
+    const bool along = std::abs(here() - first) == 1;
+    steps = first_step;
+    for (size_t d = shape.size(); d-- > 0;) {
+      if (shape[d] == 1) continue;
+      element[d] = 1;
+      return along && std::abs(here() - first) > 1;
+    }
+    return along;
+  });
 }
 
 }  // namespace hoist

@@ -63,4 +63,12 @@ class ElementReads {
 /// operand once for many elements. False for a term without folds or without a formula of an element.
 bool shares_operands(Expr term);
 
+/// True if `count` adjacent elements of a row, counted from a multiple of `count`, read adjacent elements of every
+/// array, or all the same one. False without a formula of an element.
+bool reads_vectors(Expr term, int64_t count);
+
+/// True if adjacent steps of a fold read adjacent elements of an array in which adjacent elements of the result read
+/// distant ones: the sums of the rows of a matrix.
+bool folds_along_rows(Expr term);
+
 }  // namespace hoist

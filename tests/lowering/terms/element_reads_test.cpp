@@ -58,4 +58,20 @@ TEST(ElementReads, KnowPositionsThatDependOnData) {
   EXPECT_EQ(gathered, 1U);
 }
 
+TEST(ElementReads, AreVectorsIfAdjacentInEveryArray) {
+  EXPECT_TRUE(reads_vectors(term_of("zip(%x : [3][8]f32, %y : [3][8]f32) |> map (\\(a, b). map (+) (zip(a, b)))"), 4));
+  EXPECT_TRUE(reads_vectors(term_of("%x : [3]f32 |> map (repeat 8)"), 4)) << "all the same one";
+  EXPECT_TRUE(reads_vectors(term_of("%x : [3][10]f32 |> map (slide 3 1 >> map (reduce (+) 0))"), 4));
+  EXPECT_FALSE(reads_vectors(term_of("%x : [8][3]f32 |> transpose"), 4));
+  EXPECT_FALSE(reads_vectors(term_of("%x : [3][2][4]f32 |> map (transpose >> join)"), 4)) << "a shuffle";
+  EXPECT_FALSE(reads_vectors(term_of("%at : [8]i32 |> map (\\p. index p (%x : [7]f32))"), 4));
+}
+
+TEST(ElementReads, FoldAlongRows) {
+  EXPECT_TRUE(folds_along_rows(term_of("%x : [3][8]f32 |> map (reduce (+) 0)")));
+  EXPECT_FALSE(folds_along_rows(term_of("%x : [8][3]f32 |> transpose |> map (reduce (+) 0)")));
+  EXPECT_FALSE(folds_along_rows(term_of("%x : [10]f32 |> slide 3 1 |> map (reduce (+) 0)"))) << "windows overlap";
+  EXPECT_FALSE(folds_along_rows(term_of("%x : [8]f32 |> map (* 2)")));
+}
+
 }  // namespace hoist::element_reads_test
