@@ -189,6 +189,7 @@ struct Stored {
   std::vector<Loop> loops;                           ///< its own nest, outermost first
   std::vector<Loop> spread;                          ///< unroll and vec loops around it that run inside
   std::vector<std::pair<H::Var, int64_t>> own = {};  ///< its other dimensions, with their extents
+  bool has_rows = false;                             ///< in local memory: rows that may be read by columns
 };
 
 /// The arrays that a kernel reads, by Halide's names.

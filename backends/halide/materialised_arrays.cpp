@@ -528,6 +528,7 @@ Value Emitter::materialise(Expr e, const Environment& env) {
   h.define(h.kept(nest.values, inverted(splits, h.own)));
   schedule_loops(h.func, h.own, splits, h.spread, nest.loops, {.guarded = !nest.limits.empty()});
   keep(h, nest, is_local);
+  stored_.back().has_rows = is_local && h.own.size() > 1;
   return bounded(h.value(false), layout.shape);
 }
 

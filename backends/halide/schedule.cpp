@@ -59,6 +59,14 @@ void end_at_a_vector(Stored& stored, int64_t vector_bytes) {
   if (growth.multiple > 1) stored.func.align_storage(dimensions[growth.dimension].first, number(growth.multiple));
 }
 
+// The elements of a column of a local array are in different banks if the length of its rows is odd. There are 32 banks
+// of four bytes (CUDA C programming guide, section 5.3.2; 16 or 32 of them on other GPUs).
+void keep_columns_in_banks(Stored& stored) {
+  constexpr int64_t banks = 32;
+  const auto& [row, extent] = stored.own.front();
+  if (extent % banks == 0) stored.func.align_storage(row, number(extent + 1));
+}
+
 }  // namespace
 
 Emitter::Emitter(Expr root, EmitOptions options) : root_(root), options_(std::move(options)), scalars_{options_.half} {}
@@ -290,7 +298,10 @@ void Emitter::place_all(H::Func& result, const std::vector<Loop>& order) {
       s.func.store_in(H::MemoryType::Stack);
     } else if (s.is_local || (any_local && !in_item && !s.has_local_loops)) {
       s.func.store_in(H::MemoryType::GPUShared);
-      end_at_a_vector(s, vector_bytes);
+      if (s.has_rows && vector_bytes <= 4)
+        keep_columns_in_banks(s);
+      else
+        end_at_a_vector(s, vector_bytes);
       memory = "local";
     } else if (s.has_local_loops) {
       s.func.store_in(H::MemoryType::Register);

@@ -14,6 +14,8 @@ namespace {
 
 // Reductions of at least this many elements are formed by blocks if they are too few to fill the device.
 constexpr int64_t least_reduction = 16384;
+// The same for the only element of a result, which one work-item would form alone.
+constexpr int64_t least_reduction_of_item = 1024;
 // The same for a search, and the minimum size of its blocks.
 constexpr int64_t least_searched_reduction = 512, least_block = 32;
 
@@ -21,6 +23,11 @@ constexpr int64_t least_searched_reduction = 512, least_block = 32;
 struct ReductionLimits {
   int64_t least = least_reduction, most = 1;
 };
+
+ReductionLimits usual_reductions(Type result, const Profile& profile) {
+  const bool of_item = lanes_are_work_items(profile) && !result->is_tuple() && element_count(shape_of(result)) == 1;
+  return {of_item ? least_reduction_of_item : least_reduction, parallel_reductions(profile) / 4};
+}
 
 ReductionLimits searched_reductions(const Profile& profile) {
   return {least_searched_reduction, parallel_reductions(profile)};
@@ -78,6 +85,16 @@ std::optional<PartsRules> parts_of_image(Expr reduction, int64_t k, const Profil
   return std::nullopt;
 }
 
+// At most `most` blocks of n elements: equal ones that the work-items of a group share evenly, if there are any.
+int64_t blocks_of(int64_t n, int64_t most, const Profile& profile) {
+  constexpr int64_t items = 256;
+  if (!lanes_are_work_items(profile)) return most;
+  for (int64_t k = round_up(n / most, items); k <= 2 * n / most; k += items) {
+    if (n % k == 0) return n / k;
+  }
+  return most;
+}
+
 }  // namespace
 
 Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
@@ -87,7 +104,8 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
     if (!any_node(definition.expression, [](Expr e) { return e->pattern == Pattern::reduce; })) continue;
     const std::optional<int64_t> wanted = recorded(options, definition.expression, blocks_knob);
     if (wanted && *wanted < 2) continue;
-    const ReductionLimits limits = wanted ? searched_reductions(profile) : ReductionLimits{.most = side_by_side / 4};
+    const ReductionLimits limits =
+        wanted ? searched_reductions(profile) : usual_reductions(definition.expression->type, profile);
     Rewriter rewriter(lowering_rules(), definition.expression);
     std::set<Expr> staying;
     if (Path path; materialises_exponentials(profile) && long_reduction(rewriter.term(), 1, limits, staying, path))
@@ -96,7 +114,8 @@ Result<Nothing> block_reductions(Program& program, const PassOptions& options) {
       const Expr reduction = at(rewriter.term(), found->place);
       const int64_t n = reduction->children[2]->type->size.value();
       const auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
-      const int64_t blocks = wanted ? std::min(*wanted, n / least_block) : std::min(side_by_side / found->count, root);
+      const int64_t blocks = wanted ? std::min(*wanted, n / least_block)
+                                    : blocks_of(n, std::min(side_by_side / found->count, root), profile);
       const int64_t k = n % blocks == 0 ? n / blocks : n / blocks / 16 * 16;
       const auto parts = wanted ? std::nullopt : parts_of_image(reduction, k, profile);
       const auto in_parts = [&](bool exact) {

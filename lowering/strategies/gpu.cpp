@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "ir/properties/properties.h"
+#include "ir/target/machine.h"
 #include "lowering/strategies/loops.h"
 #include "lowering/strategies/strategies.h"
+#include "lowering/terms/arrangement.h"
+#include "lowering/terms/element_reads.h"
 
 namespace hoist {
 
@@ -15,7 +18,31 @@ using namespace loops;
 
 namespace {
 
-void map_elements_to_items(Rewriter& r, const StrategyInput& input, const Profile&) {
+// The lanes of a work-item's vectors: one load of 16 bytes moves more than four of 4 bytes, if there are as many
+// work-items as groups of the largest size on all units. A border would leave the stores unaligned.
+int64_t lanes_of_item(Expr root, const Path& place, const Profile& profile) {
+  const Expr value = at(root, place);
+  const std::vector<int64_t> shape = shape_of(value->type);
+  const int64_t width = profile.vector_width, elements = element_count(shape);
+  const bool is_whole = elements == element_count(shape_of(root->type));
+  const bool fills = elements / width >= profile.compute_units * profile.maximum_group;
+  return is_whole && fills && shape.back() % width == 0 && reads_vectors(value, width) ? width : 1;
+}
+
+void map_elements_to_items(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  static const char* const vector_rules[] = {"open-global-vectors",
+                                             "open-rows-global-vectors",
+                                             "open-collapsed-global-vectors",
+                                             "open-collapsed-3-global-vectors",
+                                             "open-collapsed-4-global-vectors",
+                                             "open-collapsed-5-global-vectors"};
+  const int rank = rank_at(r.term(), input.inside);
+  if (rank <= static_cast<int>(std::size(vector_rules))) {
+    if (const int64_t lanes = lanes_of_item(r.term(), input.inside, profile); lanes > 1) {
+      open(r, vector_rules[rank - 1], input.inside, {{"d", 0}, {"k", lanes}});
+      return;
+    }
+  }
   static const char* const rules[] = {"open-global",
                                       "open-collapsed-global",
                                       "open-collapsed-3-global",
@@ -86,47 +113,102 @@ void map_sums_to_groups(Rewriter& r, const StrategyInput& input, const Profile&)
   open_leading(r, input.inside, 0, 0);
 }
 
-// The terms that the search for folds has visited, each with the number of maps around it.
-using Passed = std::set<std::pair<Expr, int>>;
+// The loops around a term: the number of maps, and of the elements that they visit.
+struct Around {
+  int maps = 0;
+  int64_t elements = 1;
+  auto operator<=>(const Around&) const = default;
+};
+using IsWanted = bool (*)(const Around& around, const std::vector<int64_t>& shape);
 
-// The first fold that all elements of a row share and that is long enough to be divided: `rows` maps are around it.
-std::optional<Path> long_row_fold(Expr e, int maps, int rows, int64_t least, Path& here, Passed& passed) {
-  if (!passed.insert({e, maps}).second) return std::nullopt;
+bool of_row(const Around& around, const std::vector<int64_t>& shape) { return around.maps == std::ssize(shape) - 1; }
+bool of_element(const Around& around, const std::vector<int64_t>& shape) {
+  return around.elements == element_count(shape);
+}
+
+// The terms that the search for folds has visited.
+using Passed = std::set<std::pair<Expr, Around>>;
+
+// The first fold of at least `least` steps inside the wanted loops.
+std::optional<Path> long_fold(Expr e, const Around& around, const std::vector<int64_t>& shape, IsWanted wanted,
+                              int64_t least, Path& here, Passed& passed) {
+  if (!passed.insert({e, around}).second) return std::nullopt;
   if (e->pattern == Pattern::fold) {
-    const bool shared = maps == rows && folds_numbers(e) && e->children[2]->type->size.value() >= least;
-    return shared ? std::optional(here) : std::nullopt;
+    const bool is_long = wanted(around, shape) && folds_numbers(e) && e->children[2]->type->size.value() >= least;
+    return is_long ? std::optional(here) : std::nullopt;
   }
   for (size_t i = 0; i < e->children.size(); ++i) {
-    const bool inside = e->pattern == Pattern::map && i == 0;
+    Around inside = around;
+    if (e->pattern == Pattern::map && i == 0) {
+      ++inside.maps;
+      inside.elements *= e->type->size.value();
+    }
     here.push_back(static_cast<int>(i));
-    if (auto found = long_row_fold(e->children[i], maps + (inside ? 1 : 0), rows, least, here, passed)) return found;
+    if (auto found = long_fold(e->children[i], inside, shape, wanted, least, here, passed)) return found;
     here.pop_back();
   }
   return std::nullopt;
 }
 
+int64_t least_steps(const Profile& profile) { return 2 * profile.costs.subgroup; }
+
+// Each work-item folds a part; many parts are folded in two steps, the last by every work-item.
 bool share_out(Rewriter& r, const Path& fold, int64_t most) {
+  constexpr int64_t most_in_one_step = 32, last_parts = 16;
+  const int64_t steps = at(r.term(), fold)->children[2]->type->size.value();
   for (int64_t parts = most; parts >= 8; parts /= 2) {
+    if (4 * parts > steps) continue;
     for (const char* rule : {"work-group-fold", "work-group-fold-float", "work-group-sum"}) {
-      if (apply_to_all(r, rule, fold, {{"p", parts}})) return true;
+      if (!apply_to_all(r, rule, fold, {{"p", parts}})) continue;
+      if (parts <= most_in_one_step) return true;
+      Path combined = fold;
+      combined.insert(combined.end(), {1, 0});
+      share_out(r, combined, last_parts);
+      return true;
     }
   }
   return false;
 }
 
-// Otherwise one work-item would compute a row's sum while the others of its group wait.
-void share_row_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+// More work-items than this leave none for other groups of the unit.
+constexpr int64_t most_items = 256;
+
+// The folds inside the wanted loops become folds of their group's work-items. Otherwise one work-item would compute the
+// sum while the others of its group wait.
+void share_folds(Rewriter& r, const StrategyInput& input, const Profile& profile, IsWanted wanted) {
   if (input.strict) return;
-  const int rows = rank_at(r.term(), input.inside) - 1;
-  const int64_t subgroup = profile.costs.subgroup;
+  const std::vector<int64_t> shape = shape_of(at(r.term(), input.inside)->type);
   for (Passed left;;) {
     Path here;
     Passed passed = left;
-    const auto place = long_row_fold(r.term(), 0, rows, 2 * subgroup, here, passed);
+    const auto place = long_fold(r.term(), {}, shape, wanted, least_steps(profile), here, passed);
     if (!place) return;
     const Expr fold = at(r.term(), *place);
-    if (!share_out(r, *place, subgroup)) left.insert({fold, rows});
+    if (share_out(r, *place, std::min(profile.maximum_group, most_items))) continue;
+    for (const auto& [term, around] : passed) {
+      if (term == fold) left.insert({term, around});
+    }
   }
+}
+
+void share_row_folds(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  share_folds(r, input, profile, of_row);
+}
+
+void share_folds_of_elements(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  share_folds(r, input, profile, of_element);
+}
+
+// True for a long fold for each element, along adjacent elements of an array, or for so few elements that a work-item
+// for each would leave most of the device idle.
+bool folds_in_groups(Expr term, const StrategyInput& input, const Profile& profile) {
+  if (!profile.gpu || input.strict) return false;
+  const Expr value = at(term, input.inside);
+  const std::vector<int64_t> shape = shape_of(value->type);
+  Path here;
+  Passed passed;
+  return long_fold(term, {}, shape, of_element, least_steps(profile), here, passed) &&
+         (element_count(shape) <= parallel_reductions(profile) / 4 || folds_along_rows(value));
 }
 
 void map_rows_to_groups(Rewriter& r, const StrategyInput& input, const Profile& profile) {
@@ -135,8 +217,32 @@ void map_rows_to_groups(Rewriter& r, const StrategyInput& input, const Profile& 
     place = open(r, "open-column-tiles", place, {{"C", extent(r.term(), place, 0)}, {"c", 0}});
   else
     place = open_leading(r, place, 1, 0);
-  int64_t columns = extent(r.term(), place, 0), items = std::min({columns, profile.maximum_group, int64_t{256}});
+  int64_t columns = extent(r.term(), place, 0), items = std::min({columns, profile.maximum_group, most_items});
   open(r, "open-local", place, {{"q", items}});
+}
+
+// The side of a tile that turns in local memory: a subgroup reads or writes a row of it at once.
+constexpr int64_t turned_tile = 32, rows_of_item = 4;
+
+// True if the result's rows are strided in memory along the dimension before them, or along channels before the rows of
+// an image.
+bool turns_rows(Expr term, const StrategyInput& input, const Profile& profile) {
+  const Expr value = at(term, input.inside);
+  const std::vector<int64_t> shape = shape_of(value->type);
+  const size_t rank = shape.size();
+  if (!profile.gpu || rank < 2 || rank > 6 || folds(value) || !rows_are_strided(value)) return false;
+  const auto lines = dimension_in_lines(value);
+  const bool is_near = lines && (*lines == rank - 2 || (rank == 4 && *lines == 1));
+  return is_near && shape[*lines] >= turned_tile && shape[rank - 1] >= turned_tile &&
+         profile.maximum_group >= turned_tile * turned_tile / rows_of_item;
+}
+
+void turn_tiles(Rewriter& r, const StrategyInput& input, const Profile&) {
+  const Expr value = at(r.term(), input.inside);
+  const bool of_channels = dimension_in_lines(value) != shape_of(value->type).size() - 2;
+  const Path place =
+      of_channels ? open(r, "open-lines-group", input.inside, {{"d", 2}}) : open_leading(r, input.inside, 2, 2);
+  open(r, "open-turned-tiles", place, {{"i", turned_tile / rows_of_item}, {"p", rows_of_item}});
 }
 
 }  // namespace
@@ -163,6 +269,16 @@ Strategy gpu_sums() {
             return profile.gpu && any_node(at(term, input.inside), shared);
           },
           map_sums_to_groups};
+}
+
+Strategy gpu_folds() {
+  return {"group-folds", "GPU: a work-group for each element that is a long fold, which its work-items share",
+          folds_in_groups, map_sums_to_groups, share_folds_of_elements};
+}
+
+Strategy gpu_turned_tiles() {
+  return {"group-turned-tiles", "GPU: a work-group for each tile of a transposition, which turns in local memory",
+          turns_rows, turn_tiles};
 }
 
 Strategy gpu_elements() {

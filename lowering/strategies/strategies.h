@@ -23,6 +23,8 @@ Strategy cpu_elements();
 Strategy gpu_rows();
 Strategy gpu_tiles();
 Strategy gpu_sums();
+Strategy gpu_folds();
+Strategy gpu_turned_tiles();
 Strategy gpu_elements();
 
 }  // namespace hoist

@@ -87,7 +87,7 @@ const std::vector<Strategy>& strategies() {
   static const std::vector<Strategy> all = {
       statements(), scatters(), materialised_tiles(), materialised_planes(), row_blocks(),   cpu_steps(),
       cpu_scans(),  cpu_rows(), cpu_folded_rows(),    cpu_register_tiles(),  cpu_elements(), gpu_rows(),
-      gpu_tiles(),  gpu_sums(), gpu_elements(),
+      gpu_tiles(),  gpu_sums(), gpu_folds(),          gpu_turned_tiles(),    gpu_elements(),
   };
   return all;
 }

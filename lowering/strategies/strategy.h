@@ -12,7 +12,8 @@
 // operands through local memory, some steps at a time (`fold-blocks`). The tiles in local memory are inside the
 // work-item loops, next to the operators that use them; the Halide layer gives them a dimension for each loop that they
 // depend on. For a few results of long sums, the work-items of a group share each sum ("sum-in-parts"), as they share
-// the folds of a row. All other kernels have one work-item per element, or one work-group per row.
+// the folds of a row and folds over adjacent elements. A tile of a transposition turns in local memory. All other
+// kernels have one work-item for each element, or for a vector of elements that are adjacent in every array.
 #pragma once
 
 #include <optional>

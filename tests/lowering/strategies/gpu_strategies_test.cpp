@@ -1,5 +1,5 @@
-// Tests sums on GPUs: work-items share them if there are few results, values are equal up to rounding, and shared
-// values are computed once.
+// Tests kernels of GPUs: work-items share sums if there are few results or long rows, values are equal up to rounding,
+// shared values are computed once; copies and elementwise kernels load adjacent elements together.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -14,7 +14,7 @@
 #include "tests/support/gpu_profile.h"
 #include "tests/support/lower_model.h"
 
-namespace hoist::gpu_sums_test {
+namespace hoist::gpu_strategies_test {
 
 Profile gpu() { return gpu_profile(132); }
 
@@ -143,4 +143,61 @@ TEST(GpuSums, RowsShareTheirFolds) {
   EXPECT_EQ(count_nodes(short_rows, is_shared), 0u);
 }
 
-}  // namespace hoist::gpu_sums_test
+Expr kernel_of_layer(const std::string& type, const std::vector<int64_t>& x, const Attributes& attributes = {}) {
+  return kernel_of(model_of(x, {}, {{"layer", type, "", attributes, {"x"}, {"y"}}}), x);
+}
+
+size_t count_mode(Expr e, Mode mode) {
+  return count_nodes(e, [&](Expr n) { return n->pattern == Pattern::map && n->mode == mode; });
+}
+
+TEST(GpuFolds, AGroupFoldsAdjacentElements) {
+  const Attributes rows = {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}};
+  const auto folded = [&](const std::vector<int64_t>& x, const Attributes& attributes) {
+    NamedModel graph = model_of(x, {}, {{"layer", "ReduceMean", "", attributes, {"x"}, {"y"}}});
+    graph.opset = 13;  // axes are an attribute
+    return kernel_of(graph, x);
+  };
+  const Expr long_rows = folded({37, 4096}, rows);
+  EXPECT_EQ(count_nodes(long_rows, is_shared), 2u) << "256 parts, and 16 parts of these";
+  EXPECT_EQ(count_mode(long_rows, Mode::global), 0u);
+  EXPECT_EQ(count_nodes(folded({37, 256}, rows), is_shared), 1u + 1u);
+  EXPECT_EQ(count_nodes(folded({37, 4099}, rows), is_shared), 0u) << "nothing divides a row";
+  const Attributes columns = {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}};
+  EXPECT_EQ(count_mode(folded({128, 4096}, columns), Mode::group), 0u) << "adjacent work-items read adjacent columns";
+  EXPECT_EQ(count_nodes(folded({4096, 37}, columns), is_shared), 2u) << "37 work-items would be few";
+}
+
+TEST(GpuFolds, PoolsOfFewChannelsAreShared) {
+  EXPECT_EQ(count_nodes(kernel_of_layer("GlobalAveragePool", {1, 12, 64, 64}), is_shared), 2u);
+}
+
+// Three steps: parts of 256 elements, sums of the parts, their sum.
+TEST(GpuFolds, TheOnlyElementIsFoldedInSteps) {
+  const std::vector<int64_t> x = {1 << 17};
+  const NamedModel graph = model_of(x, {}, {{"layer", "ReduceSum", "", {{"keepdims", int64_t{0}}}, {"x"}, {"y"}}});
+  const LoweredModel model = lowered(graph), strict = lowered(graph, true);
+  EXPECT_GE(model.kernels.size(), 2u);
+  const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, x, 7, 0, -1, 1)}};
+  EXPECT_TRUE(close(outputs_of(model, inputs).at("y"), outputs_of(strict, inputs).at("y"), 1e-3));
+}
+
+TEST(GpuElements, AdjacentElementsAreLoadedTogether) {
+  EXPECT_EQ(count_mode(kernel_of_layer("Relu", {1024, 1024}), Mode::vec), 1u);
+  EXPECT_EQ(count_mode(kernel_of_layer("Relu", {2, 8, 64, 1024}), Mode::vec), 1u);
+  EXPECT_EQ(count_mode(kernel_of_layer("Relu", {1024, 1022}), Mode::vec), 0u) << "rows are not aligned";
+  EXPECT_EQ(count_mode(kernel_of_layer("Relu", {64, 64}), Mode::vec), 0u) << "too few work-items";
+}
+
+TEST(GpuElements, TranspositionsTurnInLocalMemory) {
+  const auto turned = [](const std::vector<int64_t>& x, const std::vector<int64_t>& order) {
+    return count_nodes(kernel_of_layer("Transpose", x, {{"perm", order}}), is_tile);
+  };
+  EXPECT_EQ(turned({70, 100}, {1, 0}), 1u);
+  EXPECT_EQ(turned({2, 33, 3, 40}, {0, 2, 3, 1}), 1u);
+  EXPECT_EQ(turned({2, 3, 34, 37}, {0, 3, 1, 2}), 1u) << "channels are adjacent";
+  EXPECT_EQ(turned({2, 33, 34}, {1, 0, 2}), 0u) << "rows stay rows";
+  EXPECT_EQ(turned({100, 3}, {1, 0}), 0u) << "no tile";
+}
+
+}  // namespace hoist::gpu_strategies_test
