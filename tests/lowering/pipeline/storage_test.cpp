@@ -218,6 +218,16 @@ TEST(Storage, ProductsOfTransposedInputsKeepTheirRows) {
   EXPECT_NE(product->weights[0].value, "w");
 }
 
+// A tile then reads adjacent lines, as of weights that are known.
+TEST(Storage, TransposedMatricesAreCopiedInPanels) {
+  const LoweredModel model =
+      lowered_layer("input %x : [32][24]f32\ninput %w : [64][24]f32\n", "[32][64]f32 = Gemm(%x, %w; transB = 1)");
+  const Definition* product = find_definition(model.program, "y");
+  ASSERT_EQ(product->weights.size(), 1u);
+  ASSERT_NE(product->weights[0].value, "w");
+  EXPECT_EQ(model.program.storage.at(product->weights[0].value).panel, tile_of_y(model).columns);
+}
+
 TEST(Storage, AveragePoolsReadInputsWithABorder) {
   const LoweredModel model = lowered_layer(
       "input %x : [1][5][7][7]f32\n", "[1][5][7][7]f32 = AveragePool(%x; kernel_shape = [3, 3], pads = [1, 1, 1, 1])");
