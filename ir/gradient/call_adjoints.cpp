@@ -261,7 +261,7 @@ class FilterSums {
   bool divide() {
     const int64_t images = adjoint_->type->element->element->size.value(), lines = g_.results[0];
     const int64_t elements = groups_ * (channels_ * product(g_.strides) + outputs_) * product(g_.results) * images;
-    if (elements <= 4 * part_elements) return false;
+    if (elements <= 2 * part_elements) return false;
     const int64_t line = elements / images / lines;
     const bool by_lines = line * lines > part_elements;
     const int64_t together = divisor(by_lines ? lines : images, part_elements / (by_lines ? line : line * lines));

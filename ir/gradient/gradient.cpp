@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/gradient/adjoints.h"
+#include "ir/gradient/batch_statistics.h"
 #include "ir/gradient/call_adjoints.h"
 #include "ir/operators/operators.h"
 #include "ir/properties/properties.h"
@@ -213,6 +214,7 @@ class ProgramGradient {
       return parameter(define(wanted, term), term->type);
     };
     if (e->pattern != Pattern::operator_call) return done;
+    if (differentiate_by_batch(e, adjoint, store, done)) return done;
     for (size_t i = 0; i < e->children.size(); ++i) {
       const Expr x = e->children[i];
       const bool alone = std::count(e->children.begin(), e->children.end(), x) == 1;
@@ -223,6 +225,31 @@ class ProgramGradient {
       }
     }
     return done;
+  }
+
+  // A BatchNormalization by the statistics of its image; false for other calls.
+  bool differentiate_by_batch(Expr e, Expr adjoint, const StoreTerm& store, std::set<std::string>& done) {
+    std::set<std::string> names;
+    for (Expr x : e->children) {
+      if (x->pattern != Pattern::parameter || !names.insert(x->name).second) return false;
+    }
+    const std::vector<std::string>& wanted = request_.with_respect_to;
+    const auto is_wanted = [&](Expr x) { return std::find(wanted.begin(), wanted.end(), x->name) != wanted.end(); };
+    if (std::any_of(e->children.begin() + std::min<ptrdiff_t>(3, std::ssize(e->children)), e->children.end(),
+                    is_wanted))
+      return false;
+    const auto term_of = [&](const std::string& value) {
+      const Definition* d = find_definition(program_, value);
+      return d == nullptr ? nullptr : differentiated(*d);
+    };
+    const auto found = adjoints_by_batch(*e, adjoint, term_of, store);
+    if (!found) return false;
+    const Expr adjoints[] = {found->image, found->scale, found->bias};
+    for (size_t i = 0; i < std::size(adjoints); ++i) {
+      if (active_.count(e->children[i]->name) != 0) contributions_[e->children[i]->name].push_back(adjoints[i]);
+    }
+    done = names;
+    return true;
   }
 
   void differentiate(const Definition& d) {

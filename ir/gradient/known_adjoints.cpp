@@ -20,9 +20,6 @@ Expr total(Expr array) {
   return sum_over({{x, array}}, array->type->size, x);
 }
 
-Expr times(Expr a, Expr b) { return call(Function::multiply, {a, b}); }
-Expr minus(Expr a, Expr b) { return call(Function::subtract, {a, b}); }
-
 Expr of_softmax(Expr, Expr result, Expr adjoint) {
   return let(total(of_pairs(result, adjoint, times)), [&](Expr sum) {
     return of_pairs(result, adjoint, [&](Expr y, Expr dy) { return times(y, minus(dy, sum)); });

@@ -17,6 +17,10 @@ bool is_zero(Expr e);
 /// True if the type contains a float.
 bool has_floats(Type type);
 
+/// Operations on two scalars.
+inline Expr times(Expr a, Expr b) { return call(Function::multiply, {a, b}); }
+inline Expr minus(Expr a, Expr b) { return call(Function::subtract, {a, b}); }
+inline Expr over(Expr a, Expr b) { return call(Function::divide, {a, b}); }
 /// The elementwise sum.
 Expr sum_of(Expr a, Expr b);
 /// The product of two scalars. Factors 1 and -1 need no product, and a factor that selects a constant becomes a

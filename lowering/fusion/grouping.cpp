@@ -427,12 +427,26 @@ void merge_into(Program& program, const std::string& pass, const Definition& pro
   merge(pass, producer, consumer);
 }
 
-void inline_views(Program& program) {
+namespace {
+
+// True if the producer selects filters of a convolution from computed ones, as the phases of strided convolutions do.
+// Convolutions read vectors of output channels, so the selection is stored along these.
+bool selects_filters(const Program& program, const Definition& producer, const Definition& consumer) {
+  const auto is_selected = [&](const Weights& w) { return w.value == producer.value && w.extents.size() >= 3; };
+  return consumer.channels_first && std::any_of(consumer.weights.begin(), consumer.weights.end(), is_selected) &&
+         !reads_constants_alone(program, producer.expression);
+}
+
+}  // namespace
+
+void inline_views(Program& program, bool stores_filters) {
   TermFacts facts;
   inline_into_consumers(
       program, "inline-views", facts,
       [&](const Definition& d) { return moves_only(d.expression) && !facts.of(d.expression).concatenates; },
-      [](const Definition&, const Definition&) { return true; });
+      [&](const Definition& producer, const Definition& consumer) {
+        return !stores_filters || !selects_filters(program, producer, consumer);
+      });
 }
 
 namespace {

@@ -16,8 +16,9 @@
 
 namespace hoist {
 
-/// Inlines views into all consumers: a reshape is a kernel only if it is an output.
-void inline_views(Program& program);
+/// Inlines views into all consumers: a reshape is a kernel only if it is an output. With `stores_filters`, filters that
+/// are a view of computed ones are stored.
+void inline_views(Program& program, bool stores_filters);
 /// Recomputes dequantised arrays in all consumers that read each element once.
 void inline_widening(Program& program);
 /// Merges producers into the only definition that uses them, if it reads each element once. With

@@ -96,6 +96,18 @@ Expr read_with_border(const Storage& s, Expr stored, const Padding& padding) {
   return transpose(inverse(s.permutation), stored);
 }
 
+namespace {
+
+Expr in_panels(const Storage& s, Expr rows) {
+  if (s.panel == 0) return rows;
+  const size_t rank = s.permutation.size();
+  rows = map_at(
+      static_cast<int>(rank) - 1, [&](Expr x) { return split(s.panel, x); }, rows);
+  return transpose(panels_first(rank, s.interleave > 0), rows);
+}
+
+}  // namespace
+
 Expr interior(const Storage& s, Expr logical) {
   Expr e = permute(s, logical);
   if (s.vector_padding != 0) {
@@ -104,7 +116,7 @@ Expr interior(const Storage& s, Expr logical) {
         last, [&](Expr x) { return pad(0, s.vector_padding, Border::undefined, x); }, e);
   }
   for (int64_t i = 0; i < s.joined; ++i) e = join(e);
-  return e;
+  return in_panels(s, e);
 }
 
 Expr surround(const Storage& s, Expr inside) {
@@ -157,12 +169,7 @@ Expr pack(const Storage& s, Expr logical) {
         static_cast<int>(rank) - 2,
         [&](Expr rows) { return map([](Expr four) { return transpose(four); }, split(s.interleave, rows)); }, e);
   }
-  if (s.panel > 0) {
-    e = map_at(
-        static_cast<int>(rank) - 1, [&](Expr x) { return split(s.panel, x); }, e);
-    e = transpose(panels_first(rank, s.interleave > 0), e);
-  }
-  return e;
+  return in_panels(s, e);
 }
 
 int64_t padded_row(int64_t columns, const Profile& profile) {

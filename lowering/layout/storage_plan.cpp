@@ -67,6 +67,21 @@ std::set<std::string> launches_of(const Program& program) {
   return values;
 }
 
+// True if the weights are a copy of a matrix for this contraction alone, and fill whole panels.
+bool is_copy_for(const Program& program, const Definition& d, const Weights& weights, const Tile& tile,
+                 const Profile& profile) {
+  const Definition* copy = find_definition(program, weights.value);
+  if (copy == nullptr || lanes_are_work_items(profile) || !moves_only(copy->expression)) return false;
+  const std::vector<int64_t> shape = shape_of(copy->expression->type);
+  if (shape.size() != 2 || d.channels_first) return false;
+  const int64_t columns = shape[static_cast<size_t>(weights.output_dimension)];
+  const auto reads = [&](const Definition& other) {
+    return other.value != d.value && mentions(other.expression, weights.value);
+  };
+  return columns % tile.columns == 0 && columns > tile.columns &&
+         std::none_of(program.definitions.begin(), program.definitions.end(), reads);
+}
+
 }  // namespace
 
 bool chosen_layout(const Definition& d, const char* knob, bool estimate, StoragePlan& plan) {
@@ -158,7 +173,8 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
   for (const Definition& d : apart.definitions) {
     for (const Weights& w : d.weights) {
       auto tile = plan.tiles.find(d.value);
-      if (program.constants.count(w.value) == 0 || tile == plan.tiles.end() || is_output(program, w.value)) continue;
+      if (tile == plan.tiles.end() || is_output(program, w.value)) continue;
+      if (program.constants.count(w.value) == 0 && !is_copy_for(apart, d, w, tile->second, profile)) continue;
       if (on_host.count(w.value) != 0) continue;
       if (sizes_of(types.at(w.value)).size() < 2) continue;
       const WordProducts products = products_in_word(d, types, w, profile);

@@ -95,6 +95,10 @@ Done widening(Program& program, const PassOptions& options) {
   drop_unused(program);
   return Nothing{};
 }
+Done views(Program& program, const PassOptions& options) {
+  inline_views(program, !lanes_are_work_items(options.profile));
+  return Nothing{};
+}
 Done batches(Program& program, const PassOptions& options) { return micro_batches(program, options.profile); }
 Done producers(Program& program, const PassOptions& options) {
   merge_producers(program, lanes_are_work_items(options.profile));
@@ -154,7 +158,7 @@ constexpr Pass all_passes[] = {
     {"inline-definitions", "inlines the definition of every operator call", calls, exact, nullptr, inline_definitions, replay_inline_definitions},
     {"name-tables", "makes large tables inside terms constants, which kernels read from memory", terms, exact, nullptr, name_tables},
     {"unroll", "makes each step of loops over materialised arrays, such as recurrent layers, a definition", terms, exact, nullptr, unroll, replay_unroll, true},
-    {"inline-views", "merges reshapes, transpositions and other views into their consumers", terms, exact, nullptr, inline_views, replay_inlining},
+    {"inline-views", "merges reshapes, transpositions and other views into their consumers", terms, exact, nullptr, views, replay_inlining},
     {"inline-widening", "repeats dequantising in every consumer", terms, exact, nullptr, widening, replay_inlining},
     {"merge-producers", "merges elementwise definitions into the kernels before them", terms, exact, nullptr, producers, replay_merging},
     {"merge-rows", "merges sums along rows and their consumers into one kernel, as in decomposed normalisations", terms, exact, nullptr, merge_rows, replay_merging},

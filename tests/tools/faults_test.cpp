@@ -107,6 +107,44 @@ class Faults : public InTemporaryFolder {
   std::map<std::string, std::string> expected_;
 };
 
+// A disk that is full from any call on ends a training with an error, and loses no checkpoint: the training goes on to
+// the bytes of an unbroken one.
+TEST_F(InTemporaryFolder, ATrainingGoesOnAfterAFullDisk) {
+  const std::string digits = HOIST_SOURCE_DIR "/models/digits_fully_connected";
+  const auto train = [&](const std::string& variables, const std::string& more = "") {
+    return run_shell(
+        fmt::format("{} '{}' train '{}.onnx' --data '{}_test.npz' --epochs 4 --no-check --force "
+                    "--checkpoint '{}' -o '{}' {}",
+                    variables, HOIST_WITH_FAULTS, digits, digits, in("kept"), in("out.onnx"), more));
+  };
+  Ran ran = train(fmt::format("HOIST_FAULT_COUNTS='{}'", in("counts")));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string whole = content(in("out.onnx"));
+  std::map<std::string, long> calls;
+  std::ifstream counts(in("counts"));
+  for (std::string kind; counts >> kind;) counts >> calls[kind];
+  ASSERT_GT(calls["disk"], 0);
+  constexpr long tries = 6;
+  int resumed = 0;
+  for (long i = 0; i < tries; ++i) {
+    fs::remove_all(in("kept"));
+    fs::remove(in("out.onnx"));
+    const std::string fault = fmt::format("HOIST_FAULT='disk {} lasting'", 1 + i * calls["disk"] / tries);
+    ran = train(fault);
+    EXPECT_EQ(ran.code, 3) << fault << ": " << ran.out << ran.err;
+    EXPECT_NE(ran.err.find("No space left on device"), std::string::npos) << fault << ": " << ran.err;
+    EXPECT_FALSE(fs::exists(in("out.onnx"))) << fault;
+    ran = train("", "--resume");
+    if (ran.err.find("holds no checkpoint") != std::string::npos)
+      ran = train("");
+    else
+      ++resumed;
+    EXPECT_EQ(ran.code, 0) << fault << ": " << ran.err;
+    EXPECT_TRUE(content(in("out.onnx")) == whole) << fault;
+  }
+  EXPECT_GT(resumed, 0);
+}
+
 // A CPU driver that reports memory of its own is treated as a GPU: mapping, buffers and staging are a GPU's.
 TEST_F(Faults, AGpusKernelsAgreeInBuffersOfTheirOwn) {
   const std::string as_gpu = "HOIST_MEMORY_OF_ITS_OWN=1";

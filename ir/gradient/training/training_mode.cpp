@@ -1,9 +1,9 @@
 #include "ir/gradient/training/training_mode.h"
 
 #include <algorithm>
-#include <numeric>
 #include <variant>
 
+#include "ir/gradient/batch_statistics.h"
 #include "ir/gradient/calls.h"
 #include "ir/operators/elementwise/random.h"
 #include "ir/operators/operators.h"
@@ -69,30 +69,9 @@ class TrainingMode {
     const Expr x = operand(d.expression, 0), mean = operand(d.expression, 3), variance = operand(d.expression, 4);
     const std::vector<int64_t> shape = shape_of(x->type);
     if (call.results != 1 || shape.size() < 2 || !may_change(mean) || !may_change(variance)) return;
-    std::vector<int64_t> order(shape.size());
-    std::iota(order.begin(), order.end(), int64_t{0});
-    std::swap(order[0], order[1]);
     const Scalar scalar = leaf_of(mean->type)->scalar;
-    Expr channels = transpose(order, x);
-    while (sizes_of(channels->type).size() > 2) channels = map([](Expr channel) { return join(channel); }, channels);
-    const double count = static_cast<double>(element_count(shape)) / static_cast<double>(shape[1]);
-    const auto mean_of = [&](Expr row) {
-      return call_divide(reduce(Function::add, literal(scalar, 0), row), literal(scalar, count));
-    };
-    const auto wide = [&](Expr row) { return map([&](Expr e) { return cast(scalar, e); }, row); };
-    const Expr of_batch = define(d, ".mean", map([&](Expr row) { return mean_of(wide(row)); }, channels));
-    const Expr spread =
-        define(d, ".variance",
-               map(
-                   [&](Expr pair) {
-                     return mean_of(map(
-                         [&](Expr e) {
-                           const Expr from_mean = hoist::call(Function::subtract, {cast(scalar, e), get(1, pair)});
-                           return hoist::call(Function::multiply, {from_mean, from_mean});
-                         },
-                         get(0, pair)));
-                   },
-                   zip({channels, of_batch})));
+    const Expr of_batch = define(d, ".mean", gradients::batch_mean(x, scalar));
+    const Expr spread = define(d, ".variance", gradients::batch_variance(x, of_batch, scalar));
     const double momentum = number_of(call, "momentum", 0.9);
     averages_.push_back({mean->name, of_batch->name, momentum});
     averages_.push_back({variance->name, spread->name, momentum});
@@ -100,8 +79,6 @@ class TrainingMode {
     HOIST_CHECK(made.ok(), made.errors()[0].text());
     d.expression = *made;
   }
-
-  static Expr call_divide(Expr a, Expr b) { return hoist::call(Function::divide, {a, b}); }
 
   void drop(Definition& d) {
     const Expr x = operand(d.expression, 0), ratio = operand(d.expression, 1);

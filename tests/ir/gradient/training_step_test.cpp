@@ -262,6 +262,9 @@ TEST(TrainingStep, NormalisesByTheBatch) {
   const Tensor x = seeded({4, 2, 2, 2});
   const std::vector<Tensor> all = given(x, Tensor::of<int64_t>(Scalar::i64, {4}, {0, 1, 1, 0}), rate);
   expect_descent(step, all, wanted.weights);
+  for (const Definition& d : step.program.definitions)
+    EXPECT_THAT(d.value, testing::Not(testing::AnyOf(HasSubstr("mean.gradient"), HasSubstr("variance.gradient"))))
+        << "the adjoints of scale and bias are all the sums that the image's adjoint needs";
   RunSequence sequence(step.program);
   run_once(sequence, all);
   const Bindings values = values_of(program(normalised), {{"x", x}});

@@ -187,6 +187,17 @@ TEST(Storage, FiltersOfTheModelsInputsAreCopiedInTheOrderOfReads) {
   EXPECT_EQ(planes.program.storage.count("w.filters"), 0u);
 }
 
+// The phases of a strided convolution's gradient select taps of filters that are a model's input.
+TEST(Storage, SelectedFiltersAreStoredInTheOrderOfReads) {
+  const LoweredModel model = lowered_layer(
+      "input %x : [1][16][6][6]f32\ninput %w : [16][32][3][3]f32\n"
+      "define %t : [16][32][2][2]f32 = Slice(%w; axes = [2, 3], ends = [3, 3], starts = [0, 0], steps = [2, 2]) from "
+      "\"t\"\n",
+      "[1][32][7][7]f32 = ConvTranspose(%x, %t)");
+  ASSERT_EQ(model.program.storage.count("t"), 1u);
+  EXPECT_EQ(model.program.storage.at("t").permutation, (std::vector<int64_t>{0, 2, 3, 1}));
+}
+
 // The value between two products keeps its rows: reading it across them costs more than the gradient's sum gains.
 TEST(Storage, ProductsOfTransposedInputsKeepTheirRows) {
   auto program = parse_program(
@@ -205,6 +216,16 @@ TEST(Storage, ProductsOfTransposedInputsKeepTheirRows) {
   const Definition* product = find_definition(model->program, "b");
   ASSERT_EQ(product->weights.size(), 1u);
   EXPECT_NE(product->weights[0].value, "w");
+}
+
+// A tile then reads adjacent lines, as of weights that are known.
+TEST(Storage, TransposedMatricesAreCopiedInPanels) {
+  const LoweredModel model =
+      lowered_layer("input %x : [32][24]f32\ninput %w : [64][24]f32\n", "[32][64]f32 = Gemm(%x, %w; transB = 1)");
+  const Definition* product = find_definition(model.program, "y");
+  ASSERT_EQ(product->weights.size(), 1u);
+  ASSERT_NE(product->weights[0].value, "w");
+  EXPECT_EQ(model.program.storage.at(product->weights[0].value).panel, tile_of_y(model).columns);
 }
 
 TEST(Storage, AveragePoolsReadInputsWithABorder) {
