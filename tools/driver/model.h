@@ -110,6 +110,9 @@ struct CompiledModel {
 };
 Result<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Result<CompiledModel> compile_model(Program program, const ModelOptions& options);
+/// The model for all values of an open size, as native code. `options.dimensions` has the other sizes.
+Result<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options,
+                                    const PlanSize& size);
 /// Completes the compilation of a model that was opened with these options and whose files have been read.
 Result<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options);
 
