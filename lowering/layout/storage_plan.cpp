@@ -86,7 +86,7 @@ std::set<std::string> values_on_host(const Program& program) {
   return values;
 }
 
-StoragePlan choose_storage(Program& program, const Profile& profile) {
+StoragePlan choose_storage(Program& program, const Profile& profile, const OpenExtents& open) {
   StoragePlan plan;
   copy_inputs(program, plan, profile);
   const std::set<std::string> launches = launches_of(program);
@@ -145,8 +145,9 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     if (!folds(d.expression) && !(transposed && d.channels_first && reads_transposed)) continue;
     const Storage& storage = plan.values.at(d.value);
     Tile& tile = plan.tiles[d.value];
-    const auto results = tiled_results(program, d, types, storage, transposed, profile);
+    auto results = tiled_results(program, d, types, storage, transposed, profile);
     if (!results) continue;
+    if (auto* on_cpu = std::get_if<CpuResults>(&*results)) *on_cpu = for_typical_sizes(*on_cpu, open, profile);
     tile = tile_of(d, *results, storage, transposed, profile);
     plan.tiled[d.value] = *results;
   }

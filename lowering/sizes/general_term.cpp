@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
+#include "ir/evaluate/evaluate.h"
 #include "ir/program/sizes.h"
 #include "ir/text/text.h"
 #include "lowering/strategies/schedule_script.h"
@@ -25,6 +27,17 @@ bool same_kind(Expr a, Expr b) {
          a->mode == b->mode && a->dimension == b->dimension && a->memory == b->memory && a->border == b->border &&
          a->name == b->name && a->bits == b->bits && a->operation == b->operation &&
          a->constant.shape() == b->constant.shape() && std::ranges::equal(a->constant.bytes(), b->constant.bytes());
+}
+
+// The size as a value: the last of the integers 0, 1, ..., n.
+Expr size_as_value(const Nat& n) {
+  return index(literal_integer(Scalar::i32, 0), slice(n, 1, iota(n + 1, Scalar::i32)));
+}
+
+double literal_double(Expr literal) {
+  const auto value = interpret(literal, {});
+  HOIST_CHECK(value.ok(), "a literal has a value");
+  return is_float(value->scalar()) ? value->float_at(0) : static_cast<double>(value->integer_at(0));
 }
 
 }  // namespace
@@ -69,6 +82,9 @@ Result<Expr> GeneralTerms::node(const std::vector<Expr>& terms) {
   if (all_equal(terms)) return terms.front();
   if (const auto known = made_.find(terms); known != made_.end()) return known->second;
   const Expr first = terms.front();
+  if (first->pattern == Pattern::literal) {
+    if (const auto number = literal(terms)) return made_[terms] = *number;
+  }
   for (Expr other : terms) {
     if (same_kind(first, other)) continue;
     return Diagnostic{"",
@@ -98,15 +114,54 @@ Result<Expr> GeneralTerms::node(const std::vector<Expr>& terms) {
   return made_[terms] = made;
 }
 
+// A parameter takes the place of the literal, so that instances can be compared with the terms.
+std::optional<Expr> GeneralTerms::literal(const std::vector<Expr>& terms) {
+  const Type type = terms.front()->type;
+  for (Expr term : terms) {
+    if (term->pattern != Pattern::literal || term->type != type) return std::nullopt;
+  }
+  if (type->scalar == Scalar::boolean) return std::nullopt;
+  for (const bool reciprocal : {false, true}) {
+    std::vector<int64_t> numbers;
+    for (Expr term : terms) {
+      const double value = literal_double(term);
+      const double number = std::round(reciprocal ? 1 / value : value);
+      if (!(std::abs(number) < 1e9)) return std::nullopt;
+      numbers.push_back(static_cast<int64_t>(number));
+    }
+    const auto size = fit_.of(numbers);
+    if (!size) continue;
+    const Expr number = cast(type->scalar, size_as_value(*size));
+    const Expr value = reciprocal ? call(Function::divide, {hoist::literal(type->scalar, 1), number}) : number;
+    bool is_equal = true;
+    for (size_t i = 0; i < terms.size() && is_equal; ++i) {
+      const auto instance = with_sizes(value, {{fit_.name(), fit_.probes()[i]}});
+      const auto made = instance ? interpret(*instance, {}) : Result<Tensor>(instance.errors());
+      const auto expected = interpret(terms[i], {});
+      is_equal = made.ok() && expected.ok() && *made == *expected;
+    }
+    if (!is_equal) continue;
+    const Expr place = parameter(fmt::format("\1{}{}", fit_.name(), literals_.size()), type);
+    literals_[place->name] = {terms, value};
+    return place;
+  }
+  return std::nullopt;
+}
+
 Result<Expr> GeneralTerms::term(const std::vector<Expr>& terms) {
   HOIST_TRY(const Expr general, node(terms));
+  std::map<std::string, Expr> values;
+  for (const auto& [name, literal] : literals_) values.emplace(name, literal.value);
   for (size_t i = 0; i < terms.size(); ++i) {
-    HOIST_TRY(const Expr instance, with_sizes(general, {{fit_.name(), fit_.probes()[i]}}));
+    HOIST_TRY(Expr instance, with_sizes(general, {{fit_.name(), fit_.probes()[i]}}));
+    std::map<std::string, Expr> here;
+    for (const auto& [name, literal] : literals_) here.emplace(name, literal.terms[i]);
+    instance = substitute_parameters(instance, here);
     if (instance != terms[i])
       return Diagnostic{
           "", fmt::format("the kernel at {} = {} is no instance of the others", fit_.name(), fit_.probes()[i]), ""};
   }
-  return general;
+  return substitute_parameters(general, values);
 }
 
 }  // namespace hoist

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/base/result.h"
@@ -23,9 +25,17 @@ class GeneralTerms {
   Result<Nat> size(const std::vector<int64_t>& numbers);
 
  private:
+  // A literal that is a size, or its reciprocal, as in a mean.
+  struct Literal {
+    std::vector<Expr> terms;  // at the probes
+    Expr value = nullptr;
+  };
+
   Result<Expr> node(const std::vector<Expr>& terms);
+  std::optional<Expr> literal(const std::vector<Expr>& terms);
 
   SizeFit& fit_;
+  std::map<std::string, Literal> literals_;  // by the name of the parameter in their places
   std::map<std::vector<Expr>, Expr> made_;
 };
 
