@@ -270,22 +270,20 @@ Result<CompiledModel> compile_model(const std::filesystem::path& path, const Mod
                        "add --target native");
   HOIST_TRY_VOID(read_schedule_scripts(options));
   HOIST_TRY(Profile profile, choose_profile(options));
-  Program first;
-  const auto program = [&](int64_t n) -> Result<Program> {
+  const auto program = [path, options, name = size.name](int64_t n) {
     ModelOptions one = options;
-    one.dimensions.push_back(size.name + "=" + std::to_string(n));
-    HOIST_TRY(Program made, read_program(path, one));
-    if (first.inputs.empty()) first = made;
-    return made;
+    one.dimensions.push_back(name + "=" + std::to_string(n));
+    return read_program(path, one);
   };
+  HOIST_TRY(Program largest, program(size.most));
   CompileOptions compile = compile_options(options);
   HOIST_TRY(LoweredModel lowered, lower_open(program, size, compile.lower, profile));
   std::vector<LoweredGroup> groups = lowered.groups;
   Progress progress;
-  compile.progress = kernel_progress(progress, first.name);
+  compile.progress = kernel_progress(progress, largest.name);
   HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
-  return CompiledModel{std::move(first),  std::move(profile), std::move(plan),
-                       std::move(groups), options.user_rules, std::move(options.times)};
+  return CompiledModel{std::move(largest), std::move(profile),       std::move(plan), std::move(groups),
+                       options.user_rules, std::move(options.times), program};
 }
 
 std::function<void(size_t done, size_t all)> kernel_progress(Progress& progress, const std::string& model) {
