@@ -392,6 +392,8 @@ class Bundle:
                 with self._choice():
                     for port, array in arrays:
                         self._call("hoist_choose_input_shape", port.index, _shape(array.shape), array.ndim)
+                # An input may contradict the sizes that another one has chosen.
+                arrays = [self._exact("input", port.array.name, array) for port, array in arrays]
             for port, array in arrays:
                 self._set(port, array)
             self._call("hoist_run")
