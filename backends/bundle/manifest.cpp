@@ -61,6 +61,14 @@ OrderedJson json(kernel_index_kind, const Plan& plan, int kernel) {
 OrderedJson json(host_operator_kind, const Plan&, const std::string& name) {
   return name.empty() ? OrderedJson() : OrderedJson(name);
 }
+OrderedJson json(number_kind_kind, const Plan&, PlanNumber::Kind kind) {
+  static const char* names[] = {"extent", "global", "operations"};
+  return names[static_cast<int>(kind)];
+}
+OrderedJson json(operation_kind_kind, const Plan&, int kind) {
+  static const char* names[] = {"constant", "size", "+", "*", "//", "%", "min", "max"};
+  return names[kind];
+}
 OrderedJson json(input_kind, const Plan& plan, int array) { return array_name(plan, array); }
 
 void add(OrderedJson& out, std::string_view record, std::string_view field, OrderedJson value) {
@@ -77,6 +85,7 @@ void add_items(OrderedJson& out, const Plan& plan) {
   for (const PlanItem& item : plan.items) out["items"].push_back({kinds[static_cast<int>(item.kind)], item.index});
 }
 void add_states(OrderedJson& out, const Plan& plan);
+void add_open_sizes(OrderedJson& out, const Plan& plan);
 
 #define HOIST_JSON(kind, name) \
   if constexpr (requires { from.name; }) add(out, record, #name, json(kind##_kind(), plan, from.name));
@@ -100,6 +109,14 @@ void add_states(OrderedJson& out, const Plan& from) {
   const Plan& plan = from;
   constexpr const char* record = "plan";
   if (!from.states.empty()) HOIST_JSON_LIST(state, states, state_count)
+}
+
+void add_open_sizes(OrderedJson& out, const Plan& from) {
+  const Plan& plan = from;
+  constexpr const char* record = "plan";
+  if (from.open_sizes.empty()) return;
+  HOIST_JSON_LIST(open_size, open_sizes, open_size_count)
+  HOIST_JSON_LIST(open_number, open_numbers, open_number_count)
 }
 
 // The fields of plan.bin that a plan has itself: a template, so that the others are left out.

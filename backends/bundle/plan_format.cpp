@@ -96,8 +96,14 @@ void put_items(Encoder& out, const Plan& from) {
 }
 
 void put_states(Encoder& out, const Plan& from) {
-  if (from.states.empty()) return;
+  if (from.states.empty() && from.open_sizes.empty()) return;
   HOIST_PUT_LIST(state, states, state_count)
+}
+
+void put_open_sizes(Encoder& out, const Plan& from) {
+  if (from.open_sizes.empty()) return;
+  HOIST_PUT_LIST(open_size, open_sizes, open_size_count)
+  HOIST_PUT_LIST(open_number, open_numbers, open_number_count)
 }
 
 void put_samples(Encoder& out, const std::vector<int64_t>& positions, const std::vector<std::byte>& values) {

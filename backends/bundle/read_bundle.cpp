@@ -64,6 +64,11 @@ void copy_items(const hoist_plan& from, Plan& to) {
 
 void copy_states(const hoist_plan& from, Plan& to) { HOIST_COPY_LIST(state, states, state_count) }
 
+void copy_open_sizes(const hoist_plan& from, Plan& to) {
+  HOIST_COPY_LIST(open_size, open_sizes, open_size_count)
+  HOIST_COPY_LIST(open_number, open_numbers, open_number_count)
+}
+
 // Without the fields that a Plan does not have in this form (BundleFields in plan_format.cpp).
 #define HOIST_COPY_KNOWN(kind, name) \
   if constexpr (requires { to.name; }) HOIST_COPY(kind, name)

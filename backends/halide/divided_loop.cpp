@@ -52,7 +52,7 @@ bool is_along_outermost(const Indices& indices, const Loop& l, const std::vector
   for (const std::vector<H::Expr>& index : indices) {
     if (mention(index, l.name())) return true;
     const bool is_another = std::any_of(groups.begin(), groups.end(), [&](const Loop& other) {
-      return other.extent > 1 && mention(index, other.name());
+      return other.most() > 1 && mention(index, other.name());
     });
     if (is_another) return false;
   }
@@ -69,7 +69,9 @@ size_t Emitter::divided_loop(const H::Func& result, const std::vector<H::Expr>& 
   Indices writes;
   for (const H::Expr& index : written) writes.push_back({index});
   const Layout layout = layout_of(root_->type);
-  const int64_t result_bytes = byte_size(layout.scalars[0], layout.shape);
+  std::vector<int64_t> most;
+  for (const Nat& n : layout.shape) most.push_back(upper_bound(n));
+  const int64_t result_bytes = byte_size(layout.scalars[0], most);
   // The bytes of arrays that every thread reads as a whole, and half the bytes of arrays that other threads write in
   // part.
   const auto foreign_bytes = [&](const Loop& l) {
@@ -91,7 +93,7 @@ size_t Emitter::divided_loop(const H::Func& result, const std::vector<H::Expr>& 
   size_t chosen = 0;
   std::optional<int64_t> least;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i].extent == 1) continue;
+    if (groups[i].extent == Nat(1)) continue;
     const int64_t bytes = foreign_bytes(groups[i]);
     if (least && 4 * (*least - bytes) <= all) continue;
     least = bytes;

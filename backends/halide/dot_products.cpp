@@ -52,6 +52,7 @@ std::optional<Value> Emitter::sums_of_pairs(Expr e, const Environment& env) {
     if (operand->pattern != Pattern::slice || operand->type->element != scalar_type(Scalar::bf16)) return std::nullopt;
   }
   const Expr left = cut[0]->children[0], right = cut[1]->children[0];
+  if (!numbers->type->size.is_constant()) return std::nullopt;
   const int64_t pairs = numbers->type->size.value();
   const auto step = [](Expr sum, Expr pair) {
     const auto wide = [&](int64_t part) { return cast(Scalar::f32, get(part, pair)); };

@@ -66,18 +66,16 @@ class FindLaunches : public H::Internal::IRVisitor {
   }
 };
 
-bool is_constant_sized(Expr e, std::set<Expr>& seen) {
-  if (!seen.insert(e).second) return true;
+// Adds the names in the sizes of a term.
+void add_sizes(Expr e, std::set<Expr>& seen, std::set<std::string>& names) {
+  if (!seen.insert(e).second) return;
   for (const Nat& n : e->sizes) {
-    if (!n.is_constant()) return false;
+    if (!n.is_constant()) names.merge(names_of(n));
   }
   for (Type t = e->type; t != nullptr && t->is_array(); t = t->element) {
-    if (!t->size.is_constant()) return false;
+    if (!t->size.is_constant()) names.merge(names_of(t->size));
   }
-  for (Expr c : e->children) {
-    if (!is_constant_sized(c, seen)) return false;
-  }
-  return true;
+  for (Expr c : e->children) add_sizes(c, seen, names);
 }
 
 // Halide orders the operands of sums by name, and names new variables by counters that all threads share: t9 comes
@@ -109,7 +107,9 @@ Result<EmittedKernel> emit_native(Expr e, const EmitOptions& options) {
     H::Func result = emitter.build();
     HOIST_TRY(auto code, emission::native_code(result, emitter, options.kernel_name, target));
     out.objects.push_back(std::move(code.object));
-    out.global = {code.groups / emitter.outside_divided(), emitter.outside_divided(), 1};
+    out.open_global = {floor_division(emitter.groups(), emitter.outside_divided()), emitter.outside_divided()};
+    for (size_t d = 0; d < out.open_global.size(); ++d)
+      out.global[d] = static_cast<uint64_t>(out.open_global[d].constant().value_or(1));
     out.arguments.clear();
     for (const H::Argument& argument : emitter.arguments())
       out.arguments.push_back(emitter.argument_names().at(argument.name));
@@ -122,15 +122,21 @@ Result<EmittedKernel> emit_native(Expr e, const EmitOptions& options) {
 
 Result<EmittedKernel> emit_checked(Expr e, const EmitOptions& options) {
   begin_names_late();
-  std::set<Expr> seen;
   if (e->free > 0 || e->has_meta) return Diagnostic{"", "only closed terms can be compiled", ""};
-  if (!is_constant_sized(e, seen)) return Diagnostic{"", "the term has symbolic sizes", "substitute constants first"};
+  std::set<Expr> seen;
+  std::set<std::string> sizes;
+  add_sizes(e, seen, sizes);
+  for (const std::string& name : options.sizes) sizes.erase(name);
+  if (!sizes.empty())
+    return Diagnostic{"", "the term has the symbolic size " + *sizes.begin(), "substitute constants first"};
   if (!options.native.empty()) return emit_native(e, options);
+  if (!options.sizes.empty()) return Diagnostic{"", "OpenCL kernels have no symbolic sizes", "compile native code"};
   Emitter emitter(e, options);
   H::Func result = emitter.build();
   std::set<std::string> prefetched;
   auto passes = emission::make_passes({.result = result.name(),
                                        .loops = emitter.group_loops(),
+                                       .extents = emitter.group_extents(),
                                        .inputs = emitter.input_arrays(),
                                        .prefetched = &prefetched});
   for (auto& pass : passes) result.add_custom_lowering_pass(pass.get(), [] {});

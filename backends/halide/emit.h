@@ -37,6 +37,9 @@ struct EmitOptions {
   /// Names of parameters whose arrays earlier kernels of the run write: threads divide them in the same way if
   /// possible, so that each thread finds its reads in its own caches.
   std::vector<std::string> computed = {};
+  /// Names of symbolic sizes that the term may have: arguments of the kernel, of type int32_t, before the arrays.
+  /// Native code only.
+  std::vector<std::string> sizes = {};
 
   auto operator<=>(const EmitOptions&) const = default;
 };
@@ -46,8 +49,10 @@ struct EmittedKernel {
   std::string source;
   std::vector<std::string> objects;            ///< native code: an object file for each target
   std::array<uint64_t, 3> global = {1, 1, 1};  ///< as in PlanKernel (ir/plan/plan.h)
-  std::array<uint64_t, 3> local = {1, 1, 1};   ///< work-items of a group
-  size_t divided = 2;                          ///< as in PlanKernel
+  /// For a term with symbolic sizes, in place of the first two numbers of `global`.
+  std::array<Nat, 2> open_global = {1, 1};
+  std::array<uint64_t, 3> local = {1, 1, 1};  ///< work-items of a group
+  size_t divided = 2;                         ///< as in PlanKernel
   uint64_t local_bytes = 0;            ///< when not 0, one more argument after the others: local memory of this size
   std::vector<std::string> arguments;  ///< parameter names in OpenCL order, "result" for the result
   std::string schedule;                ///< the loop nests, one line per loop; for readers
@@ -58,13 +63,14 @@ struct EmittedKernel {
   int worst_ulp = 0;  ///< the largest ulp bound of the other functions that it uses; 0 when exact
 };
 
-/// Compiles a closed term with constant sizes whose parameters are dense row-major arrays and whose type is an array of
-/// scalars (or a scalar), which is stored as the result. Errors name the pattern without a form here and suggest
-/// another.
+/// Compiles a closed term, whose sizes are constants or have the names of `sizes`, whose parameters are dense row-major
+/// arrays and whose type is an array of scalars (or a scalar), which is stored as the result. Errors name the pattern
+/// without a form here and suggest another.
 Result<EmittedKernel> emit(Expr low_level, const EmitOptions& options = {});
 
 /// The function of a kernel in native code for this target. Its arguments are an array of pointers: to the first group
-/// and to the number of groups (int32_t), then to a halide_buffer_t per argument, of which only `host` is read.
+/// and to the number of groups, to each of EmitOptions::sizes (int32_t), then to a halide_buffer_t per argument, of
+/// which only `host` is read.
 std::string native_symbol(const std::string& kernel_name, const std::string& target);
 
 /// Object files as a static library. Its members have the objects' names, in order; the same objects give the same

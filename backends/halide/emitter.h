@@ -18,6 +18,7 @@
 
 #include "backends/halide/emit.h"
 #include "backends/halide/native/native_target.h"
+#include "ir/language/size_operations.h"
 #include "ir/properties/properties.h"
 
 namespace hoist::emission {
@@ -30,8 +31,12 @@ struct Unsupported {
 };
 [[noreturn]] void unsupported(const std::string& what, const std::string& hint = {});
 
-/// Sizes and indices are 32 bits wide in Halide.
-inline H::Expr number(int64_t n) { return H::Expr(static_cast<int32_t>(n)); }
+/// Sizes and indices are 32 bits wide in Halide. The names in a size are arguments of the kernel (size_argument).
+H::Expr number(const Nat& n);
+/// Halide's name of the argument that holds a size's value.
+std::string size_argument(const std::string& name);
+/// The constant. Unsupported: a size with names, where the kernel's form depends on the number.
+int64_t known_at_compile_time(const Nat& n);
 
 // ---- Symbolic values -----------------------------------------------------------------------------------------------
 
@@ -126,7 +131,7 @@ struct Loop {
   H::Var variable;
   H::RVar reduction;
   bool is_reduction = false;
-  int64_t extent = 1;
+  Nat extent = 1;
   Mode mode = Mode::seq;
   int dimension = 0;
   std::string owner;  ///< name of the Func whose nest it belongs to
@@ -135,6 +140,7 @@ struct Loop {
   H::Expr expr() const { return is_reduction ? H::Expr(reduction) : H::Expr(variable); }
   /// True if the driver runs the loop: a loop over groups or work-items.
   bool is_launched() const { return mode == Mode::group || mode == Mode::local; }
+  int64_t most() const { return upper_bound(extent); }
   bool spreads() const { return mode == Mode::unroll || mode == Mode::vec || mode == Mode::matrix; }
 };
 
@@ -150,7 +156,7 @@ WriteView place_of_element(size_t rank, const std::vector<H::Expr>& so_far = {})
 /// low <= expression < high has to hold for an element to be written.
 struct Limit {
   H::Expr expression;
-  int64_t low, high;
+  Nat low, high;
 };
 
 /// The parts that a walk of a nest finds: loops, and at the bottom the values of one element and their places. The nest
@@ -174,7 +180,7 @@ struct Nest {
 
 /// The type of an array of scalars, of tuples of scalars, or of a tuple of arrays that agree in shape.
 struct Layout {
-  std::vector<int64_t> shape;
+  std::vector<Nat> shape;
   std::vector<Scalar> scalars;  ///< one per component
   bool tuple_outside = false;   ///< a tuple of arrays
 };
@@ -185,11 +191,11 @@ struct Stored {
   H::Func func;
   std::vector<Loop> enclosing;  ///< loops around its place, outermost first
   bool has_local_loops = false;
-  bool is_local = false;                             ///< materialise local
-  std::vector<Loop> loops;                           ///< its own nest, outermost first
-  std::vector<Loop> spread;                          ///< unroll and vec loops around it that run inside
-  std::vector<std::pair<H::Var, int64_t>> own = {};  ///< its other dimensions, with their extents
-  bool has_rows = false;                             ///< in local memory: rows that may be read by columns
+  bool is_local = false;                         ///< materialise local
+  std::vector<Loop> loops;                       ///< its own nest, outermost first
+  std::vector<Loop> spread;                      ///< unroll and vec loops around it that run inside
+  std::vector<std::pair<H::Var, Nat>> own = {};  ///< its other dimensions, with their extents
+  bool has_rows = false;                         ///< in local memory: rows that may be read by columns
 };
 
 /// The arrays that a kernel reads, by Halide's names.
@@ -205,13 +211,17 @@ class Emitter {
   H::Func build();
 
   const std::vector<H::Argument>& arguments() const { return arguments_; }
+  const std::vector<std::string>& sizes() const { return options_.sizes; }
   const std::map<std::string, std::string>& argument_names() const { return argument_names_; }
   InputArrays input_arrays() const;
   std::string schedule() const;
-  /// Names of the loops over groups in the lowered program, outermost first.
+  /// Names of the loops over groups in the lowered program, and their extents in the same order.
   const std::vector<std::string>& group_loops() const { return group_loops_; }
-  /// The total steps of the group loops around the loop that threads divide: how often that loop runs (native code).
-  uint64_t outside_divided() const { return outside_divided_; }
+  const std::vector<Nat>& group_extents() const { return group_extents_; }
+  /// The total steps of the group loops, and of those around the loop that threads divide: how often that loop runs
+  /// (native code).
+  Nat groups() const;
+  const Nat& outside_divided() const { return outside_divided_; }
   /// Which of OpenCL's dimensions that loop is; the innermost loop is the first.
   size_t divided_dimension() const { return divided_dimension_; }
   int worst_ulp() const { return worst_ulp_; }
@@ -229,9 +239,9 @@ class Emitter {
   Value nothing(Scalar kind, size_t rank);
   Value read_parameter(Expr e);
   /// Clamps the index to the array unless the loops' extents prove that it is inside.
-  H::Expr safe_index(const H::Expr& index, int64_t extent) const;
+  H::Expr safe_index(const H::Expr& index, const Nat& extent) const;
   /// An array, or a tuple of arrays, that is only read at safe indices.
-  Value bounded(const Value& v, const std::vector<int64_t>& shape);
+  Value bounded(const Value& v, const std::vector<Nat>& shape);
   Value read_constant(Expr e);
   Value read_pad(Expr e, const Environment& env);
   Value read_concat(Expr e, const Environment& env);
@@ -268,14 +278,14 @@ class Emitter {
   void copy(const Value& v, Type type, const WriteView& w, Nest& nest);
   WriteView turn(Expr layout, const WriteView& w, Nest& nest);
   WriteView turn_body(Expr body, const WriteView& w, Nest& nest);
-  Loop open(int64_t extent, Mode mode, int dimension, const Nest& nest);
+  Loop open(const Nat& extent, Mode mode, int dimension, const Nest& nest);
   bool passes_on(const Value& initial, Type type, const WriteView& w, Nest& nest);
   void finish(Nest& nest, const Value& v, Type type, const WriteView& w);
   void walk_scatter(const ScatterForm& e, const WriteView& w, const Environment& env, Nest& nest);
   void walk_steps(Expr fold, const WriteView& w, const Environment& env, Nest& nest);
   void walk_scan(Expr scan, const WriteView& w, const Environment& env, Nest& nest);
   /// Writes the initial elements, then `count` updates in order: each is a step of the loop that `update` receives.
-  void walk_updates(const std::function<void()>& first, int64_t count, Nest& nest,
+  void walk_updates(const std::function<void()>& first, const Nat& count, Nest& nest,
                     const std::function<void(const Loop& step, Nest& updates)>& update);
   /// Is every element of such an array written?
   static bool writes_all(Type type, const WriteView& w, Nest& nest);
@@ -330,7 +340,8 @@ class Emitter {
   std::map<std::string, std::string> argument_names_;  ///< Halide's name -> parameter name
   std::vector<std::string> lines_;
   std::vector<std::string> group_loops_;
-  uint64_t outside_divided_ = 1;
+  std::vector<Nat> group_extents_;
+  Nat outside_divided_ = 1;
   size_t divided_dimension_ = 0;
   int fresh_ = 0;
   int rare_ = 0;          ///< rare branches around the current read

@@ -45,8 +45,7 @@ class Look : public H::Internal::IRGraphVisitor {
     for (size_t i = 0; i < load_->args.size(); ++i) {
       auto index = H::Internal::as_const_int(H::Internal::simplify(H::Internal::substitute(at, load_->args[i])));
       auto extent = H::Internal::as_const_int(input_->parameter().extent_constraint(static_cast<int>(i)));
-      HOIST_CHECK(extent.has_value(), "parameters have constant extents");
-      if (!index) return std::nullopt;
+      if (!index || !extent) return std::nullopt;
       whole += *index * stride;
       stride *= *extent;
     }
@@ -117,9 +116,9 @@ Value Emitter::local_tile(Expr e, const Environment& env) {
   Value element = read(e->children[0], env);
   std::vector<Dimension> dimensions;
   std::vector<H::Var> own;
-  for (int64_t n : layout.shape) {
+  for (const Nat& n : layout.shape) {
     own.emplace_back(fmt::format("dim{}", fresh_++));
-    dimensions.push_back({own.back(), n, 0});
+    dimensions.push_back({own.back(), known_at_compile_time(n), 0});
     element = element.at(own.back());
   }
   H::Expr value = to_private(layout.scalars[0], element.scalar);
@@ -134,7 +133,7 @@ Value Emitter::local_tile(Expr e, const Environment& env) {
   int64_t items[3] = {1, 1, 1};
   for (size_t i = 0; i < loops_.size(); ++i) {
     const Loop& l = loops_[i];
-    if (!l.is_reduction && l.mode == Mode::local) items[l.dimension] = l.extent;
+    if (!l.is_reduction && l.mode == Mode::local) items[l.dimension] = known_at_compile_time(l.extent);
     if (l.is_reduction && look.variables.count(l.name()) != 0) last = i;
   }
   for (size_t i = 0; i < loops_.size(); ++i) {
@@ -146,7 +145,7 @@ Value Emitter::local_tile(Expr e, const Environment& env) {
         owner = l.owner;
       }
     } else if (look.variables.count(l.name()) != 0) {
-      dimensions.push_back({l.variable, l.extent, 0});
+      dimensions.push_back({l.variable, known_at_compile_time(l.extent), 0});
     }
   }
   if (dimensions.empty())

@@ -98,12 +98,12 @@ bool fills_local(Expr e, std::set<Expr>& seen) {
 }
 
 // Extents of a fold and of the folds inside its body that may pass its accumulator on, outermost first.
-void fold_extents(Expr e, std::vector<int64_t>& extents) {
+void fold_extents(Expr e, std::vector<Nat>& extents) {
   switch (e->pattern) {
     case Pattern::reduce:
     case Pattern::fold:
       if (e->mode == Mode::vec) return;
-      extents.push_back(e->children[2]->type->size.value());
+      extents.push_back(e->children[2]->type->size);
       return fold_extents(e->children[0]->children[0], extents);
     case Pattern::map:
       return fold_extents(e->mode == Mode::view ? e->children[1] : e->children[0]->children[0], extents);
@@ -152,7 +152,7 @@ Layout layout_of(Type type) {
     }
     return out;
   }
-  for (const Nat& n : sizes_of(type)) out.shape.push_back(n.value());
+  out.shape = sizes_of(type);
   Type leaf = leaf_of(type);
   if (leaf->is_scalar()) {
     out.scalars = {leaf->scalar};
@@ -310,6 +310,14 @@ void Emitter::keep(const Holder& h, const Nest& nest, bool is_local) {
   H::Func f = h.func;
   for (size_t i = 0; i < h.own.size(); ++i) f.bound(h.own[i], 0, number(h.layout.shape[i]));
   for (const Loop& l : h.spread) f.bound(l.variable, 0, number(l.extent));
+  // Memory on the stack is that of the largest size.
+  for (size_t i = 0; i < h.own.size(); ++i) {
+    if (!h.layout.shape[i].is_constant())
+      f.bound_storage(h.own[i], static_cast<int32_t>(upper_bound(h.layout.shape[i])));
+  }
+  for (const Loop& l : h.spread) {
+    if (!l.extent.is_constant()) f.bound_storage(l.variable, static_cast<int32_t>(upper_bound(l.extent)));
+  }
   f.never_partition_all();
   Stored stored{f, h.enclosing, false, is_local, nest.loops, h.spread};
   for (size_t i = 0; i < h.own.size(); ++i) stored.own.emplace_back(h.own[i], h.layout.shape[i]);
@@ -319,10 +327,10 @@ void Emitter::keep(const Holder& h, const Nest& nest, bool is_local) {
 
 Value Emitter::fold(Expr e, const Environment& env) {
   if (e->mode == Mode::vec) return dot(e, env);
-  std::vector<int64_t> extents;
+  std::vector<Nat> extents;
   fold_extents(e, extents);
   // A fold over no elements inside another fold has its initial value.
-  const auto first_empty = std::find(extents.begin() + 1, extents.end(), 0);
+  const auto first_empty = std::find(extents.begin() + 1, extents.end(), Nat(0));
   size_t merge = static_cast<size_t>(first_empty - extents.begin()) - 1;
   for (;;) {
     size_t kept = stored_.size();
@@ -347,12 +355,12 @@ std::vector<H::Expr> repeated(std::vector<H::Expr> values, const std::vector<H::
 }
 
 Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
-  std::vector<int64_t> extents;
+  std::vector<Nat> extents;
   fold_extents(e, extents);
   extents.resize(merge + 1);
   std::vector<H::Range> ranges;
   for (size_t i = extents.size(); i-- > 0;) {
-    if (extents[i] == 0) return read(e->children[1], env);  // the outermost
+    if (extents[i] == Nat(0)) return read(e->children[1], env);  // the outermost
     ranges.emplace_back(0, number(extents[i]));
   }
   H::RDom domain(ranges, fmt::format("steps{}", fresh_++));
@@ -407,12 +415,12 @@ Value Emitter::fold_merging(Expr e, const Environment& env, size_t merge) {
 // All accumulators of a fold: an array over the steps, each written from the one before it. It starts full of the
 // initial value, so that the first step reads that value and no step reads unwritten memory.
 Value Emitter::scan(Expr e, const Environment& env) {
-  int64_t n = e->type->size.value();
+  const Nat n = e->type->size;
   Layout state = layout_of(e->children[1]->type);
   if (state.tuple_outside) unsupported("a scan whose accumulator is a tuple of arrays");
   Layout layout = state;
   layout.shape.insert(layout.shape.begin(), n);
-  if (n == 0) unsupported("a scan over an empty array");
+  if (n == Nat(0)) unsupported("a scan over an empty array");
   H::RDom domain({{0, number(n)}}, fmt::format("steps{}", fresh_++));
   Holder h = hold("scan", layout, Spread::registers);
   Value initial = read(e->children[1], env);

@@ -54,33 +54,33 @@ WriteView write_permuted(const WriteView& w, const std::vector<int64_t>& permuta
 WriteView Emitter::turn(Expr e, const WriteView& w, Nest& nest) {
   switch (e->pattern) {
     case Pattern::join: {
-      H::Expr k = number(e->children[0]->type->element->size.value());
+      H::Expr k = number(e->children[0]->type->element->size);
       return write([=](const H::Expr& o) { return write([=](const H::Expr& i) { return w.at(o * k + i); }); });
     }
     case Pattern::split: {
-      H::Expr k = number(e->sizes[0].value());
+      H::Expr k = number(e->sizes[0]);
       return write([=](const H::Expr& i) { return w.at(i / k).at(i % k); });
     }
     case Pattern::transpose:
       return write_permuted(w, e->integers, {});
     case Pattern::pad: {
-      H::Expr left = number(e->sizes[0].value());
+      H::Expr left = number(e->sizes[0]);
       return write([=](const H::Expr& i) { return w.at(i + left); });
     }
     case Pattern::slice: {
-      int64_t start = e->sizes[0].value(), count = e->sizes[1].value();
+      const Nat start = e->sizes[0], count = e->sizes[1];
       if (e->integers[0] != 1)
         unsupported(fmt::format("a slice with step {} around the written array", e->integers[0]), "use step 1");
-      int64_t whole = e->children[0]->type->size.value();
+      const Nat whole = e->children[0]->type->size;
       return write([=, &nest](const H::Expr& i) {
-        if (start > 0 || start + count < whole) nest.limits.push_back({i, start, start + count});
-        return w.at(start == 0 ? i : i - number(start));
+        if (start != Nat(0) || count != whole) nest.limits.push_back({i, start, start + count});
+        return w.at(start == Nat(0) ? i : i - number(start));
       });
     }
     case Pattern::untile: {
-      int64_t k = e->children[0]->type->element->size.value(), n = e->sizes[0].value();
+      const Nat k = e->children[0]->type->element->size, n = e->sizes[0];
       return write([=](const H::Expr& o) {
-        H::Expr start = n % k == 0 ? o * number(k) : H::min(o * number(k), number(n - k));
+        H::Expr start = hoist::divides(k, n) == Answer::yes ? o * number(k) : H::min(o * number(k), number(n - k));
         return write([=](const H::Expr& i) { return w.at(start + i); });
       });
     }
@@ -99,14 +99,15 @@ WriteView Emitter::turn_body(Expr body, const WriteView& w, Nest& nest) {
   return turn_body(inner, turn(body, w, nest), nest);
 }
 
-Loop Emitter::open(int64_t extent, Mode mode, int dimension, const Nest& nest) {
-  if (extent == 0) unsupported("an empty array inside a kernel");
-  if (mode == Mode::vec && extent != 2 && extent != 4 && extent != 8 && extent != 16) {
-    unsupported(fmt::format("a vec map over {} elements", extent),
+Loop Emitter::open(const Nat& extent, Mode mode, int dimension, const Nest& nest) {
+  if (extent == Nat(0)) unsupported("an empty array inside a kernel");
+  const int64_t steps = extent.constant().value_or(0);  // 0: known at run time
+  if (mode == Mode::vec && steps != 2 && steps != 4 && steps != 8 && steps != 16) {
+    unsupported(fmt::format("a vec map over {} elements", extent.text()),
                 "vectors have 2, 4, 8 or 16 elements: split the array first");
   }
-  if (mode == Mode::unroll && extent > 1024) {
-    unsupported(fmt::format("an unroll map over {} elements", extent), "at most 1024 are unrolled");
+  if (mode == Mode::unroll && (steps == 0 || steps > 1024)) {
+    unsupported(fmt::format("an unroll map over {} elements", extent.text()), "at most 1024 are unrolled");
   }
   static constexpr std::string_view names[] = {"seq", "seq", "unroll", "vec", "group", "group", "local", "matrix"};
   Loop loop;
@@ -162,7 +163,7 @@ void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
   Value element = v;
   WriteView target = w;
   Inside inside(*this);
-  for (int64_t n : layout.shape) {
+  for (const Nat& n : layout.shape) {
     Loop loop = open(n, Mode::seq, 0, nest);
     nest.loops.push_back(loop);
     inside.push(loop);
@@ -180,7 +181,7 @@ void Emitter::copy(const Value& v, Type type, const WriteView& w, Nest& nest) {
 
 // The nest writes the initial elements first; the updates follow in order. The open loops enclose both: each iteration
 // writes elements of its own.
-void Emitter::walk_updates(const std::function<void()>& first, int64_t count, Nest& nest,
+void Emitter::walk_updates(const std::function<void()>& first, const Nat& count, Nest& nest,
                            const std::function<void(const Loop& step, Nest& updates)>& update) {
   nest.is_result = false;
   nest.around = nest.loops.size();
@@ -203,7 +204,7 @@ void Emitter::walk_updates(const std::function<void()>& first, int64_t count, Ne
   const std::vector<Limit> of_base = nest.limits;
   nest.limits = around;  // the views around it add their limits for each index
   change_context();
-  if (count > 0) {
+  if (count != Nat(0)) {
     Loop step;
     step.reduction = H::RDom({{0, number(count)}}, fmt::format("steps{}", fresh_++))[0];
     step.is_reduction = true;
@@ -222,7 +223,7 @@ void Emitter::walk_updates(const std::function<void()>& first, int64_t count, Ne
 
 // Each update is written where its position says.
 void Emitter::walk_scatter(const ScatterForm& e, const WriteView& w, const Environment& env, Nest& nest) {
-  const int64_t count = e.positions->type->size.value(), n = e.base->type->size.value();
+  const Nat count = e.positions->type->size, n = e.base->type->size;
   const auto base = [&] { walk(e.base, w, env, nest); };
   walk_updates(base, count, nest, [&](const Loop& step, Nest& updates) {
     updates.combine = e.combine;
@@ -265,7 +266,7 @@ bool reads_only(const std::vector<H::Expr>& values, const H::Expr& index) {
 bool Emitter::writes_all(Type type, const WriteView& w, Nest& nest) {
   const std::vector<Limit> limits = nest.limits;
   WriteView place = w;
-  for (size_t i = 0; i < shape_of(type).size(); ++i) place = place.at(H::Var(fmt::format("probe{}", i)));
+  for (size_t i = 0; i < sizes_of(type).size(); ++i) place = place.at(H::Var(fmt::format("probe{}", i)));
   const bool all = nest.limits.size() == limits.size();
   nest.limits = limits;
   return all;
@@ -288,7 +289,7 @@ void Emitter::walk_steps(Expr e, const WriteView& w, const Environment& env, Nes
   if (!writes_all(e->type, w, nest)) unsupported("a part of an array that steps change", "slice it in another kernel");
   const Value state = held_value(e->type, w, nest);
   const auto start = [&] { walk(e->children[1], w, env, nest); };
-  walk_updates(start, e->children[2]->type->size.value(), nest, [&](const Loop& step, Nest& updates) {
+  walk_updates(start, e->children[2]->type->size, nest, [&](const Loop& step, Nest& updates) {
     const Value element = read(e->children[2], env).at(step.reduction);
     walk(e->children[0]->children[0], w, extend(extend(env, state), element), updates);
     updates.values = repeated(updates.values, {step.reduction});
@@ -303,7 +304,7 @@ void Emitter::walk_scan(Expr e, const WriteView& w, const Environment& env, Nest
   const Expr body = e->children[0]->children[0];
   const Value elements = read(e->children[2], env);
   const auto first = [&] { walk(body, w.at(0), extend(extend(env, read(e->children[1], env)), elements.at(0)), nest); };
-  walk_updates(first, e->type->size.value() - 1, nest, [&](const Loop& step, Nest& updates) {
+  walk_updates(first, e->type->size - 1, nest, [&](const Loop& step, Nest& updates) {
     const H::Expr before = step.reduction, own = before + 1;
     const Value state = held_value(e->type->element, w.at(before), nest);
     walk(body, w.at(own), extend(extend(env, state), read(e->children[2], env).at(own)), updates);
@@ -318,10 +319,10 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
         return walk(e->children[1], turn(e, w, nest), env, nest);
       }
       Value a = read(e->children[1], env);
-      int64_t n = e->children[1]->type->size.value();
+      const Nat n = e->children[1]->type->size;
       Inside inside(*this);
       auto body = [&](const H::Expr& i) { walk(e->children[0]->children[0], w.at(i), extend(env, a.at(i)), nest); };
-      auto push = [&](int64_t extent, Mode mode) {
+      auto push = [&](const Nat& extent, Mode mode) {
         Loop loop = open(extent, mode, e->dimension, nest);
         nest.loops.push_back(loop);
         inside.push(loop);
@@ -330,17 +331,17 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
       if (e->mode == Mode::global && options_.gpu) {
         // One element per work-item; a size that divides evenly if there is one, else the last group has idle
         // work-items.
-        int64_t most = e->dimension == 0 ? 64 : 4, items = std::min(most, n);
+        int64_t most = e->dimension == 0 ? 64 : 4, items = std::min(most, upper_bound(n));
         for (int64_t k = items; k >= most / 2 && k > 0; --k) {
-          if (n % k == 0) {
+          if (hoist::divides(k, n) == Answer::yes) {
             items = k;
             break;
           }
         }
-        H::Expr group = push((n + items - 1) / items, Mode::group);
+        H::Expr group = push(ceiling_division(n, items), Mode::group);
         H::Expr item = push(items, Mode::local);
         H::Expr i = group * number(items) + item;
-        if (n % items != 0) {
+        if (hoist::divides(items, n) != Answer::yes) {
           nest.limits.push_back({i, 0, n});
           i = H::min(i, number(n - 1));
         }
@@ -353,7 +354,8 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
     case Pattern::identity:
       return walk(e->children[0], w, env, nest);
     case Pattern::scan:
-      if (nest.is_result && leaf_of(e->type)->is_scalar() && e->type->size.value() > 1 && writes_all(e->type, w, nest))
+      if (nest.is_result && leaf_of(e->type)->is_scalar() && at_most(e->type->size, 1) != Answer::yes &&
+          writes_all(e->type, w, nest))
         return walk_scan(e, w, env, nest);
       break;
     case Pattern::scatter:
@@ -370,7 +372,7 @@ void Emitter::walk(Expr e, const WriteView& w, const Environment& env, Nest& nes
           Loop loop;
           loop.reduction = nest.pending[nest.merged++];
           loop.is_reduction = true;
-          loop.extent = e->children[2]->type->size.value();
+          loop.extent = e->children[2]->type->size;
           loop.mode = e->mode == Mode::view ? Mode::seq : e->mode;
           loop.owner = nest.func.name();
           nest.loops.push_back(loop);

@@ -28,7 +28,7 @@ namespace {
 
 Value array(std::function<Value(H::Expr)> at) { return Value{{}, Elements(std::move(at)), {}}; }
 Value scalar(H::Expr e) { return Value{std::move(e), nullptr, {}}; }
-int64_t extent(Expr e) { return e->type->size.value(); }
+const Nat& extent(Expr e) { return e->type->size; }
 
 Value indexed_from(size_t rank, const std::function<Value(const std::vector<H::Expr>&)>& element,
                    const std::vector<H::Expr>& so_far) {
@@ -40,7 +40,7 @@ Value indexed_from(size_t rank, const std::function<Value(const std::vector<H::E
   });
 }
 
-H::Expr inside(const H::Expr& i, int64_t n) { return H::clamp(i, 0, number(n - 1)); }
+H::Expr inside(const H::Expr& i, const Nat& n) { return H::clamp(i, 0, number(n - 1)); }
 
 }  // namespace
 
@@ -85,7 +85,7 @@ Value Emitter::apply(Expr function, const Environment& env, std::vector<Value> a
   return read(function->children[0], inner);
 }
 
-H::Expr Emitter::safe_index(const H::Expr& index, int64_t extent) const {
+H::Expr Emitter::safe_index(const H::Expr& index, const Nat& extent) const {
   if (!reads_open_) return index;
   H::Internal::Scope<H::Internal::Interval> ranges;
   for (const Loop& l : loops_) ranges.push(l.name(), H::Internal::Interval(0, number(l.extent - 1)));
@@ -93,12 +93,14 @@ H::Expr Emitter::safe_index(const H::Expr& index, int64_t extent) const {
   if (range.is_bounded()) {
     auto low = H::Internal::as_const_int(H::Internal::simplify(range.min));
     auto high = H::Internal::as_const_int(H::Internal::simplify(range.max));
-    if (low && high && *low >= 0 && *high < extent) return index;
+    const bool is_below =
+        extent.is_constant() ? high && *high < extent.value() : H::Internal::can_prove(range.max < number(extent));
+    if (low && *low >= 0 && is_below) return index;
   }
   return H::clamp(index, 0, number(extent - 1));
 }
 
-Value Emitter::bounded(const Value& v, const std::vector<int64_t>& shape) {
+Value Emitter::bounded(const Value& v, const std::vector<Nat>& shape) {
   if (shape.empty()) return v;
   if (v.at) {
     return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
@@ -126,29 +128,33 @@ std::string read_input(const H::Internal::Call& call) {
 }
 
 Value Emitter::read_parameter(Expr e) {
-  std::vector<int64_t> shape = shape_of(e->type);
+  const std::vector<Nat> shape = sizes_of(e->type);
   Scalar kind = leaf_of(e->type)->scalar;
   const bool packed = is_packed(kind);
   const int each_byte = packed ? 8 / row(kind).bits : 1;
   // An array without elements is never read and is not an argument of the kernel.
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return nothing(kind, shape.size());
+  if (std::find(shape.begin(), shape.end(), Nat(0)) != shape.end()) return nothing(kind, shape.size());
+  Nat elements = 1;
+  for (const Nat& n : shape) elements = elements * n;
+  // Halide takes strides that are not constant from the buffer, which the runtime leaves empty.
+  const bool has_open_strides =
+      std::any_of(shape.begin() + (shape.empty() ? 0 : 1), shape.end(), [](const Nat& n) { return !n.is_constant(); });
+  const bool flat = packed || shape.empty() || has_open_strides;
   auto found = inputs_.find(e->name);
   if (found == inputs_.end()) {
     std::string name = fmt::format("hoist_input_{}", inputs_.size());
-    int64_t elements = 1;
-    for (int64_t n : shape) elements *= n;
-    if (elements >= int64_t{1} << 31) {
-      unsupported(fmt::format("parameter {} has {} elements", e->name, elements), "at most 2147483647 are supported");
+    if (upper_bound(elements) >= int64_t{1} << 31) {
+      unsupported(fmt::format("parameter {} has {} elements", e->name, upper_bound(elements)),
+                  "at most 2147483647 are supported");
     }
-    bool flat = packed || shape.empty();
     H::ImageParam input(stored_type(kind), flat ? 1 : static_cast<int>(shape.size()), name);
-    int64_t stride = 1;
+    Nat stride = 1;
     for (size_t i = 0; i < shape.size() && !flat; ++i) {
-      int64_t n = shape[shape.size() - 1 - i];
+      const Nat& n = shape[shape.size() - 1 - i];
       input.dim(static_cast<int>(i)).set_bounds(0, number(n)).set_stride(number(stride));
-      stride *= n;
+      stride = stride * n;
     }
-    if (flat) input.dim(0).set_bounds(0, number((elements + each_byte - 1) / each_byte)).set_stride(1);
+    if (flat) input.dim(0).set_bounds(0, number(ceiling_division(elements, each_byte))).set_stride(1);
     input.set_host_alignment(64);
     found = inputs_.emplace(e->name, input).first;
     arguments_.push_back(input);
@@ -156,7 +162,7 @@ Value Emitter::read_parameter(Expr e) {
   }
   H::ImageParam input = found->second;
   if (rare_ == 0)
-    input_bytes_[input.name()] = (element_count(shape) + each_byte - 1) / each_byte * stored_type(kind).bytes();
+    input_bytes_[input.name()] = (upper_bound(elements) + each_byte - 1) / each_byte * stored_type(kind).bytes();
   if (shape.empty() && !packed) return scalar(scalars_.from_stored(kind, input(0)));
   if (packed) {
     return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
@@ -169,6 +175,13 @@ Value Emitter::read_parameter(Expr e) {
       if (!row(kind).is_signed) return scalar(code);
       const int sign = 1 << (bits - 1);
       return scalar(H::cast<int8_t>(code ^ H::cast<uint8_t>(sign)) - H::cast<int8_t>(sign));
+    });
+  }
+  if (flat) {
+    return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
+      H::Expr position = 0;
+      for (size_t i = 0; i < index.size(); ++i) position = position * number(shape[i]) + safe_index(index[i], shape[i]);
+      return scalar(scalars_.from_stored(kind, input(position)));
     });
   }
   return indexed(shape.size(), [=, this](const std::vector<H::Expr>& index) {
@@ -241,8 +254,8 @@ H::Expr look_up(const Scalars& scalars, const Tensor& table, const H::Expr& posi
 
 Value Emitter::read_pad(Expr e, const Environment& env) {
   Value a = read(e->children[0], env);
-  int64_t left = e->sizes[0].value(), n = extent(e->children[0]);
-  if (n == 0) {
+  const Nat left = e->sizes[0], n = extent(e->children[0]);
+  if (n == Nat(0)) {
     if (e->border != Border::value) unsupported("a border around an empty array");
     Value v = read(e->children[1], env);
     return array([v](const H::Expr&) { return v; });
@@ -263,7 +276,8 @@ Value Emitter::read_pad(Expr e, const Environment& env) {
         return a.at(H::clamp(H::select(x > last, 2 * last - x, x), 0, last));
       });
     case Border::wrap:
-      return array([=](const H::Expr& i) { return a.at((i - l + count * number(left / n + 1)) % count); });
+      return array(
+          [=](const H::Expr& i) { return a.at((i - l + count * number(floor_division(left, n) + 1)) % count); });
     case Border::undefined:
       // Any element is correct here, so the index is passed on; loads ensure that it stays inside their array.
       reads_open_ = true;
@@ -277,10 +291,10 @@ Value Emitter::read_pad(Expr e, const Environment& env) {
 
 Value Emitter::read_concat(Expr e, const Environment& env) {
   std::vector<Value> arrays;
-  std::vector<int64_t> starts = {0};
-  std::vector<int64_t> extents;
+  std::vector<Nat> starts = {0};
+  std::vector<Nat> extents;
   for (Expr c : e->children) {
-    if (extent(c) == 0) continue;
+    if (extent(c) == Nat(0)) continue;
     arrays.push_back(read(c, env));
     extents.push_back(extent(c));
     starts.push_back(starts.back() + extents.back());
@@ -321,20 +335,20 @@ Value Emitter::read_view(Expr e, const Environment& env) {
     Value position = read(e->children[0], env);
     if (is_table(e->children[1])) return scalar(look_up(scalars_, e->children[1]->constant, position.scalar));
     Value a = read(e->children[1], env);
-    const int64_t n = extent(e->children[1]);
+    const Nat& n = extent(e->children[1]);
     // A position computed from an element beyond an open border may be any integer.
     H::Expr known = safe_index(H::cast<int32_t>(position.scalar), n);
     return a.at(H::unsafe_promise_clamped(known, 0, number(n - 1)));
   }
   Value a = read(e->children[0], env);
-  auto size = [&](size_t i) { return number(e->sizes[i].value()); };
+  auto size = [&](size_t i) { return number(e->sizes[i]); };
   switch (e->pattern) {
     case Pattern::split: {
       H::Expr k = size(0);
       return array([=](const H::Expr& o) { return array([=](const H::Expr& i) { return a.at(o * k + i); }); });
     }
     case Pattern::join: {
-      H::Expr k = number(e->children[0]->type->element->size.value());
+      H::Expr k = number(e->children[0]->type->element->size);
       return cached([=](const H::Expr& i) { return a.at(i / k).at(i % k); });
     }
     case Pattern::transpose: {
@@ -363,7 +377,7 @@ Value Emitter::read_view(Expr e, const Environment& env) {
     }
     case Pattern::untile: {
       // The row that holds an element: the last row overlaps the row before it, and both agree there.
-      int64_t k = e->children[0]->type->element->size.value(), n = e->sizes[0].value();
+      const Nat k = e->children[0]->type->element->size, n = e->sizes[0];
       H::Expr width = number(k), start = number(n - k);
       return cached([=](const H::Expr& x) { return a.at(x / width).at(x - H::min(x / width * width, start)); });
     }
@@ -395,7 +409,7 @@ Value Emitter::read_call(Expr e, const Environment& env) {
 
 Value Emitter::read_iterate(Expr e, const Environment& env) {
   Value v = read(e->children[1], env);
-  int64_t count = e->sizes[0].value();
+  const int64_t count = known_at_compile_time(e->sizes[0]);
   if (count > 64) unsupported(fmt::format("iterate {} inside a kernel", count), "at most 64 steps are unrolled");
   for (int64_t i = 0; i < count; ++i) v = apply(e->children[0], env, {v});
   return v;
@@ -404,7 +418,7 @@ Value Emitter::read_iterate(Expr e, const Environment& env) {
 // The last update at a position wins; read as a fold over the updates for each element.
 Value Emitter::read_scatter(Expr e, const Environment& env) {
   Value positions = read(e->children[0], env), updates = read(e->children[1], env), base = read(e->children[2], env);
-  int64_t count = extent(e->children[0]);
+  const int64_t count = known_at_compile_time(extent(e->children[0]));
   if (count > 64) {
     unsupported(fmt::format("a scatter of {} updates inside an expression", count),
                 "let scatter be the kernel's result");

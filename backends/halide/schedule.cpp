@@ -23,7 +23,7 @@ std::string describe(const Loop& l) {
   std::string mode = l.is_reduction ? "fold" : std::string(name_of(l.mode));
   if (l.is_launched()) mode += fmt::format(" {}", l.dimension);
   if (l.is_reduction && (l.mode == Mode::unroll || l.mode == Mode::matrix)) mode += fmt::format(" {}", name_of(l.mode));
-  return fmt::format("{} {}", mode, l.extent);
+  return fmt::format("{} {}", mode, l.extent.text());
 }
 
 // Lanes of the longest vector times the bytes of the largest materialised element.
@@ -31,7 +31,7 @@ int64_t longest_vector_bytes(const std::vector<Loop>& order, const std::vector<S
   int64_t lanes = 1, bytes = 1;
   const auto look = [&](const std::vector<Loop>& loops) {
     for (const Loop& l : loops) {
-      if (l.mode == Mode::vec) lanes = std::max(lanes, l.extent);
+      if (l.mode == Mode::vec) lanes = std::max(lanes, l.most());
     }
   };
   look(order);
@@ -46,7 +46,7 @@ int64_t longest_vector_bytes(const std::vector<Loop>& order, const std::vector<S
 // Halide places the arrays of local memory one after the other, and stores a vector to an array as if the array began
 // at a multiple of the vector's length. So the length of each is a multiple of the longest vector.
 void end_at_a_vector(Stored& stored, int64_t vector_bytes) {
-  std::vector<std::pair<H::Var, int64_t>> dimensions = stored.own;
+  std::vector<std::pair<H::Var, Nat>> dimensions = stored.own;
   for (const Loop& l : stored.spread) dimensions.emplace_back(l.variable, l.extent);
   // The enclosing loops have one value at a time.
   if (!stored.enclosing.empty()) dimensions.emplace_back(stored.func.args().back(), 1);
@@ -54,7 +54,7 @@ void end_at_a_vector(Stored& stored, int64_t vector_bytes) {
   int64_t bytes = vector_bytes;
   for (const H::Type& type : stored.func.types()) bytes = std::min<int64_t>(bytes, type.bytes());
   std::vector<int64_t> shape;
-  for (const auto& [variable, extent] : dimensions) shape.push_back(extent);
+  for (const auto& [variable, extent] : dimensions) shape.push_back(upper_bound(extent));
   const Growth growth = least_growth(shape, vector_bytes / bytes);
   if (growth.multiple > 1) stored.func.align_storage(dimensions[growth.dimension].first, number(growth.multiple));
 }
@@ -64,7 +64,8 @@ void end_at_a_vector(Stored& stored, int64_t vector_bytes) {
 void keep_columns_in_banks(Stored& stored) {
   constexpr int64_t banks = 32;
   const auto& [row, extent] = stored.own.front();
-  if (extent % banks == 0) stored.func.align_storage(row, number(extent + 1));
+  const int64_t elements = upper_bound(extent);
+  if (elements % banks == 0) stored.func.align_storage(row, number(elements + 1));
 }
 
 }  // namespace
@@ -79,11 +80,11 @@ H::Func Emitter::build() {
     unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "results are arrays of scalars");
   if (row(layout.scalars[0]).bits < 8)
     unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "sub-byte types can be read only");
-  int64_t elements = 1;
-  for (int64_t n : layout.shape) elements *= n;
-  if (elements >= int64_t{1} << 31)
-    unsupported(fmt::format("a result of {} elements", elements), "at most 2147483647 are supported");
-  if (elements == 0) unsupported("an empty result");
+  Nat elements = 1;
+  for (const Nat& n : layout.shape) elements = elements * n;
+  if (upper_bound(elements) >= int64_t{1} << 31)
+    unsupported(fmt::format("a result of {} elements", upper_bound(elements)), "at most 2147483647 are supported");
+  if (elements == Nat(0)) unsupported("an empty result");
 
   Nest nest;
   nest.func = H::Func("hoist_result");
@@ -110,7 +111,7 @@ H::Func Emitter::build() {
     write_scatter(nest, layout, order, result);
   else
     result(args) = marked_store(nest, layout, {});
-  int64_t stride = 1;
+  Nat stride = 1;
   for (const Loop& l : order) {
     if (l.mode == Mode::group) groups.push_back(l);
   }
@@ -119,17 +120,21 @@ H::Func Emitter::build() {
     result.bound(l.variable, 0, number(l.extent));
     auto dim = result.output_buffer().dim(static_cast<int>(order.size() - 1 - i));
     dim.set_bounds(0, number(l.extent)).set_stride(number(stride));
-    stride *= l.extent;
-    if (stride >= int64_t{1} << 31) unsupported("a nest of more than 2147483647 iterations around one result");
+    stride = stride * l.extent;
+    if (upper_bound(stride) >= int64_t{1} << 31)
+      unsupported("a nest of more than 2147483647 iterations around one result");
     if (l.mode == Mode::local) locals.push_back(&l);
     if (l.mode == Mode::vec) result.vectorize(l.variable);
     if (l.mode == Mode::unroll) result.unroll(l.variable);
   }
   if (groups.size() > 3) unsupported("more than three nested group maps", "collapse some of them");
-  for (size_t i = groups.size(); i-- > 0;) group_loops_.push_back(result.name() + ".s0." + groups[i].variable.name());
+  for (size_t i = groups.size(); i-- > 0;) {
+    group_loops_.push_back(result.name() + ".s0." + groups[i].variable.name());
+    group_extents_.push_back(groups[i].extent);
+  }
   const size_t divided = divided_loop(result, nest.index, groups);
   divided_dimension_ = groups.size() - 1 - divided;
-  for (size_t i = 0; i < divided; ++i) outside_divided_ *= static_cast<uint64_t>(groups[i].extent);
+  for (size_t i = 0; i < divided; ++i) outside_divided_ = outside_divided_ * groups[i].extent;
   if (options_.native.empty()) {
     if (groups.size() == 1) result.gpu_blocks(groups[0].variable);
     if (groups.size() == 2) result.gpu_blocks(groups[1].variable, groups[0].variable);
@@ -150,8 +155,14 @@ H::Func Emitter::build() {
   return result;
 }
 
+Nat Emitter::groups() const {
+  Nat out = 1;
+  for (const Nat& extent : group_extents_) out = out * extent;
+  return out;
+}
+
 H::Expr Emitter::flat_index(const std::vector<H::Expr>& index) const {
-  const std::vector<int64_t> shape = layout_of(root_->type).shape;
+  const std::vector<Nat> shape = layout_of(root_->type).shape;
   H::Expr flat = 0;
   for (size_t i = 0; i < shape.size(); ++i) flat = flat * number(shape[i]) + index[i];
   return H::Internal::simplify(flat);
@@ -168,7 +179,7 @@ H::Expr Emitter::marked_store(const Nest& nest, const Layout& layout, const H::E
   const H::Expr flat = flat_index(nest.index);
   H::Expr condition = nest.condition.defined() ? nest.condition : H::Internal::const_true();
   for (const Limit& limit : nest.limits) {
-    if (limit.low > 0) condition = condition && limit.expression >= number(limit.low);
+    if (limit.low != Nat(0)) condition = condition && limit.expression >= number(limit.low);
     condition = condition && limit.expression < number(limit.high);
   }
   const Scalar kind = layout.scalars[0];

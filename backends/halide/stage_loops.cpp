@@ -10,7 +10,7 @@ namespace {
 // True if an expression in loop variables is zero for all iterations.
 bool is_zero(const H::Expr& e, const std::vector<Loop>& loops) {
   std::map<std::string, int64_t> extents;
-  for (const Loop& l : loops) extents[l.name()] = l.extent;
+  for (const Loop& l : loops) extents[l.name()] = l.most();
   return is_always_zero(e, extents);
 }
 
@@ -49,7 +49,7 @@ size_t written_out(const std::vector<Loop>& nest) {
   size_t count = 0;
   bool any = false;
   for (size_t i = nest.size(); i-- > 0 && nest[i].is_reduction; ++count) {
-    if (nest[i].extent != 1 && nest[i].mode != Mode::unroll) break;
+    if (nest[i].extent != Nat(1) && nest[i].mode != Mode::unroll) break;
     any |= nest[i].mode == Mode::unroll;
   }
   return any ? count : 0;
@@ -105,7 +105,7 @@ bool has_local(std::span<const Loop> loops) {
                      [](const Loop& l) { return !l.is_reduction && l.mode == Mode::local; });
 }
 
-Splits splits_of(const Nest& nest, const std::vector<int64_t>& shape) {
+Splits splits_of(const Nest& nest, const std::vector<Nat>& shape) {
   Substitution zero;
   for (const Loop& l : nest.loops) {
     if (!l.is_reduction) zero[l.name()] = 0;
@@ -131,11 +131,11 @@ Splits splits_of(const Nest& nest, const std::vector<int64_t>& shape) {
                   "use join, transpose and slice 0 around it, and apply split or untile to its consumers");
     }
     std::stable_sort(splits.begin(), splits.end(), [](const LoopSplit& a, const LoopSplit& b) {
-      return a.step != b.step ? a.step > b.step : a.loop.extent > b.loop.extent;
+      return a.step != b.step ? a.step > b.step : a.loop.most() > b.loop.most();
     });
     for (size_t k = 0; k < splits.size(); ++k) {
-      int64_t inner = k + 1 == splits.size() ? 1 : splits[k + 1].step * splits[k + 1].loop.extent;
-      if (splits[k].step != inner)
+      const Nat inner = k + 1 == splits.size() ? 1 : Nat(splits[k + 1].step) * splits[k + 1].loop.extent;
+      if (Nat(splits[k].step) != inner)
         unsupported("a materialised array of which the nest writes only some elements", "write all of it");
     }
     out.push_back(std::move(splits));
@@ -143,7 +143,7 @@ Splits splits_of(const Nest& nest, const std::vector<int64_t>& shape) {
   for (const Limit& limit : nest.limits) {
     bool known = false;
     for (size_t i = 0; i < nest.index.size(); ++i) {
-      known |= limit.low == 0 && limit.high == shape[i] && is_zero(limit.expression - nest.index[i], nest.loops);
+      known |= limit.low == Nat(0) && limit.high == shape[i] && is_zero(limit.expression - nest.index[i], nest.loops);
     }
     if (!known)
       unsupported("a slice in the middle of a materialised array's nest", "slice a whole dimension from its start");

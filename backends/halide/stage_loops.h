@@ -24,7 +24,7 @@ using Splits = std::vector<std::vector<LoopSplit>>;
 
 /// The splits of the dimensions of an array of that shape, derived from the index that the nest writes: a sum of step *
 /// loop. Unsupported: any other index, and an array of which some elements are not written.
-Splits splits_of(const Nest& nest, const std::vector<int64_t>& shape);
+Splits splits_of(const Nest& nest, const std::vector<Nat>& shape);
 
 /// Each loop as a function of the dimension that it runs along.
 Substitution inverted(const Splits& splits, const std::vector<H::Var>& dimensions);

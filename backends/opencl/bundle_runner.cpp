@@ -124,6 +124,7 @@ Result<Nothing> BundleRunner::describe() {
   return Nothing{};
 }
 
+bool BundleRunner::has_sizes() const { return specialisations_.size() > 1 || hoist_open_size_count(bundle_.get()) > 0; }
 size_t BundleRunner::specialisation() const { return hoist_specialisation_in_use(bundle_.get()); }
 
 Result<Nothing> BundleRunner::choose(size_t specialisation) {
@@ -142,7 +143,7 @@ Result<Nothing> BundleRunner::choose_sizes(const Sizes& sizes) {
 Result<Nothing> BundleRunner::choose_input_shape(size_t input, const std::vector<int64_t>& shape) {
   const size_t before = specialisation();
   if (hoist_choose_input_shape(bundle_.get(), input, shape.data(), shape.size()) != HOIST_OK) return failure();
-  return specialisation() == before ? Nothing{} : describe();
+  return specialisation() == before && hoist_open_size_count(bundle_.get()) == 0 ? Nothing{} : describe();
 }
 
 std::string BundleRunner::model_name() const { return hoist_model_name(bundle_.get()); }

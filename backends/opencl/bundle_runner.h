@@ -82,6 +82,8 @@ class BundleRunner {
   /// The sizes of all specialisations; one entry without sizes if the bundle is compiled for one set of sizes.
   const std::vector<Sizes>& specialisations() const { return specialisations_; }
   size_t specialisation() const;  ///< the one in use; all functions below refer to it
+  /// True if inputs of other shapes choose other sizes: there are several specialisations, or open sizes.
+  bool has_sizes() const;
   /// Selects a specialisation. Inputs have to be set again.
   Result<Nothing> choose(size_t specialisation);
   Result<Nothing> choose_sizes(const Sizes& sizes);

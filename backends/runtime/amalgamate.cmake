@@ -10,11 +10,11 @@ set(parts ${host}/host_strings.h ${host}/host_operators.h ${host}/host_calls.h $
   ${host}/host_calls.c ${host}/host_expressions.c ${host}/host_boxes.c ${host}/host_order.c ${host}/images/bitmaps.c
   ${host}/images/jpeg.c ${host}/images/jpeg2000.c ${host}/images/png.c ${host}/images/tiff.c
   ${host}/images/webp.c ${host}/host_images.c ${host}/host_operators.c plan/values.c
-  plan/bundle_files.c plan/listed_files.c plan/plan_cursor.c plan/plan_records.c plan/plan_controls.c plan/plan_file.c plan/check_file.c
+  plan/bundle_files.c plan/listed_files.c plan/plan_cursor.c plan/plan_records.c plan/plan_controls.c plan/open_sizes.c plan/plan_file.c plan/check_file.c
   opencl/opencl_device.c opencl/program.c native/loaded_code.c bundle_handle.c family.c host_steps.c control.c
   transfers.c states.c saved_states.c string_values.c opencl/opencl_buffers.c opencl/opencl_kernels.c opencl/opencl_launches.c
   cuda/cuda_driver.c cuda/cuda_text.c cuda/cuda_graph.c cuda/cuda_engine.c opencl/opencl_engine.c
-  native/native_device.c native/sharing.c native/native_engine.c bundle.c specialisations.c sessions.c pixels.c verify.c)
+  native/native_device.c native/sharing.c native/native_engine.c bundle.c resize.c specialisations.c sessions.c pixels.c verify.c)
 set(text "/* The runtime of a hoist bundle in one file; hoist_runtime.h is its manual.\n"
          " * Made of the files of hoist's backends/runtime and ir/host; change those. */\n"
          "#ifndef _GNU_SOURCE\n#define _GNU_SOURCE /* POSIX, and sched_getaffinity on Linux */\n#endif\n"

@@ -61,6 +61,8 @@ typedef struct hoist_engine {
   hoist_status (*set_number)(hoist_bundle* bundle, size_t array, int64_t number);
   /* Two arrays of one size, with memory of their own, exchange it; between runs. NULL: values of states are copied. */
   hoist_status (*swap)(hoist_bundle* bundle, size_t a, size_t b);
+  /* Follows sizes that have been chosen; between runs. An engine without it refuses plans with open sizes. */
+  void (*resize)(hoist_bundle* bundle);
   /* Allocates `bytes` bytes of staging memory; true on success. */
   int (*stage)(hoist_bundle* bundle, hoist_transfer* transfer, uint64_t bytes);
   /* Both wait. `run` continues to the end of the plan with outputs, else it stops after the last of the steps. */

@@ -44,7 +44,7 @@ typedef enum hoist_status {
   HOIST_MISMATCH = 6,            /* the self-check found a difference */
   HOIST_BAD_EXTENT = 7,          /* the data require more elements of an output than its capacity */
   HOIST_BAD_VALUE = 8,           /* a host op cannot process a string, for instance one that should be a number */
-  HOIST_BAD_SIZE = 9,            /* the bundle is not compiled for these sizes */
+  HOIST_BAD_SIZE = 9,            /* the bundle is not compiled for these sizes, or they lie outside its ranges */
   HOIST_TOO_MANY_ITERATIONS = 10 /* a loop with a data-dependent end exceeds its bound */
 } hoist_status;
 
@@ -117,6 +117,13 @@ typedef struct hoist_specialisation {
   const char* const* names;
   const int64_t* sizes;
 } hoist_specialisation;
+
+/* A size that a bundle leaves open, as in `hoist compile --dim length=1..512`; the string belongs to the handle. */
+typedef struct hoist_open_size {
+  const char* name;
+  int64_t least, most;
+  int64_t now; /* after hoist_open the largest one */
+} hoist_open_size;
 
 /* 8-bit pixels, as cameras and decoders provide them. */
 typedef struct hoist_pixels {
@@ -262,6 +269,10 @@ size_t hoist_specialisation_count(const hoist_bundle* bundle); /* 1 if there are
 size_t hoist_specialisation_in_use(const hoist_bundle* bundle);
 hoist_status hoist_describe_specialisation(hoist_bundle* bundle, size_t index, hoist_specialisation* specialisation);
 hoist_status hoist_choose(hoist_bundle* bundle, size_t index);
+/* A bundle with open sizes runs any of them with the same kernels, and memory for the largest ones. Choosing sizes
+ * takes no time that matters, and unsets inputs whose shape changes. */
+size_t hoist_open_size_count(const hoist_bundle* bundle);
+hoist_status hoist_describe_open_size(hoist_bundle* bundle, size_t index, hoist_open_size* size);
 /* Chooses one size by its name; the others stay. */
 hoist_status hoist_choose_size(hoist_bundle* bundle, const char* name, int64_t size);
 /* Chooses the sizes that give an input this shape; sizes that do not affect it stay. hoist_output then gives the new

@@ -26,7 +26,10 @@ static hoist_status open_session(hoist_bundle* b, const hoist_bundle* first, int
   b->shares_with = first;
   const hoist_status opened = hoist_open_parts(b, &options);
   b->shares_with = NULL; /* either may be closed first */
-  return opened;
+  if (opened) return opened;
+  int64_t sizes[HOIST_MOST_OPEN_SIZES];
+  for (size_t i = 0; i < first->plan.open_size_count; ++i) sizes[i] = first->plan.open_sizes[i].now;
+  return hoist_resize(b, sizes);
 }
 
 hoist_status hoist_open_session(const hoist_bundle* bundle, int threads, hoist_bundle** session) {

@@ -65,6 +65,7 @@ hoist_status hoist_choose_size(hoist_bundle* b, const char* name, int64_t size) 
   const hoist_plan* root = hoist_root_plan(b);
   char there[512] = "";
   size_t k = 0;
+  if (b->plan.open_size_count) return hoist_resize_by_name(b, name, size);
   if (!b->family) {
     return hoist_fail(&b->error, HOIST_BAD_SIZE, "size %s: the bundle is compiled for one set of sizes", name);
   }
@@ -114,6 +115,7 @@ hoist_status hoist_choose_input_shape(hoist_bundle* b, size_t index, const int64
   char given[256] = "", there[512] = "";
   if (!shape && rank) return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "%s: no shape given", input->name);
   if (rank == input->rank && same_shape(shape, input->shape, rank)) return HOIST_OK;
+  if (rank == input->rank && b->plan.open_size_count) return hoist_resize_by_shape(b, index, shape);
   /* Among the matching specialisations, chooses the one with the fewest sizes that differ from the current ones. */
   size_t best = root->specialisation_count, most = 0;
   for (size_t i = 0; i < root->specialisation_count; ++i) {

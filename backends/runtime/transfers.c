@@ -23,11 +23,11 @@ static int is_of_state(const hoist_plan* plan, size_t i) {
 
 static hoist_status stage(hoist_bundle* b, hoist_transfer* transfer) {
   const hoist_plan_array* array = &b->plan.arrays[transfer->array];
-  if (transfer->staged || !array->bytes) return HOIST_OK;
-  if (!b->engine->stage(b, transfer, array->bytes)) {
+  if (transfer->staged || !array->capacity) return HOIST_OK;
+  if (!b->engine->stage(b, transfer, array->capacity)) {
     return hoist_fail(&b->error, HOIST_OUT_OF_MEMORY, "%s: no memory for its data", array->name);
   }
-  memset(transfer->staged, 0, array->bytes);
+  memset(transfer->staged, 0, array->capacity);
   return HOIST_OK;
 }
 

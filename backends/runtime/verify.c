@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/runtime/bundle.h"
 #include "backends/runtime/family.h"
 #include "backends/runtime/host_steps.h"
 #include "backends/runtime/states.h"
@@ -378,6 +379,7 @@ static hoist_status verify_model(hoist_bundle* b, const hoist_checks* checks, ho
  * status is for other errors. */
 static hoist_status verify_one(hoist_bundle* b, hoist_report report, void* user, hoist_error* first) {
   hoist_checks checks;
+  if (hoist_resize(b, NULL)) return b->error.status; /* check.bin has values for the largest sizes */
   if (hoist_checks_read(&b->plan, &checks, &b->error)) return b->error.status;
   hoist_status status = HOIST_OK;
   for (size_t i = 0; i < b->plan.kernel_count && !status; ++i) {

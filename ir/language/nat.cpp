@@ -1,6 +1,7 @@
 #include "ir/language/nat.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <mutex>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "ir/base/result.h"
+#include "ir/language/size_operations.h"
 
 namespace hoist {
 
@@ -90,7 +92,7 @@ Interval interval_of_atom(uint32_t i) {
   Interval a = interval_of(atom.a), b = interval_of(atom.b);
   switch (atom.kind) {
     case Atom::floor_division:
-      return {a.low >= 0 ? 0 : a.low, a.high >= 0 ? a.high / std::max(1.0, b.low) : 0};
+      return {a.low >= 0 ? 0 : a.low, a.high >= 0 ? std::floor(a.high / std::max(1.0, b.low)) : 0};
     case Atom::remainder:
       return {0, b.high - 1};
     case Atom::minimum:
@@ -370,6 +372,70 @@ std::optional<Nat> try_substitute(const Nat& n, const std::map<std::string, Nat>
     }
   }
   return n.substitute(sizes);
+}
+
+namespace {
+
+void append_operations(const Nat& n, std::vector<SizeOperation>& out);
+
+void append_atom(const Atom& atom, std::vector<SizeOperation>& out) {
+  if (atom.kind == Atom::name) {
+    out.push_back({SizeOperation::name, 0, atom.text});
+    return;
+  }
+  append_operations(atom.a, out);
+  append_operations(atom.b, out);
+  out.push_back({atom.kind == Atom::floor_division ? SizeOperation::floor_division
+                 : atom.kind == Atom::remainder    ? SizeOperation::remainder
+                 : atom.kind == Atom::minimum      ? SizeOperation::minimum
+                                                   : SizeOperation::maximum});
+}
+
+// Atoms have numbers in the order of their creation, so terms and factors are ordered by their text.
+void append_operations(const Nat& n, std::vector<SizeOperation>& out) {
+  if (n.is_constant()) {
+    out.push_back({SizeOperation::constant, n.value()});
+    return;
+  }
+  std::map<std::string, std::vector<SizeOperation>> terms;
+  for (const auto& [monomial, coefficient] : terms_of(n)) {
+    std::map<std::string, std::pair<const Atom*, int>> factors;
+    for (auto [index, power] : monomial) {
+      const Atom& atom = atom_at(index);
+      factors[nat_of({{Monomial{{index, 1}}, 1}}).text()] = {&atom, power};
+    }
+    std::vector<SizeOperation> term;
+    if (coefficient != 1 || factors.empty()) term.push_back({SizeOperation::constant, coefficient});
+    for (const auto& [text, factor] : factors) {
+      for (int p = 0; p < factor.second; ++p) {
+        const bool is_first = term.empty();
+        append_atom(*factor.first, term);
+        if (!is_first) term.push_back({SizeOperation::multiply});
+      }
+    }
+    terms[nat_of({{monomial, 1}}).text()] = std::move(term);
+  }
+  bool is_first = true;
+  for (const auto& [text, term] : terms) {
+    out.insert(out.end(), term.begin(), term.end());
+    if (!is_first) out.push_back({SizeOperation::add});
+    is_first = false;
+  }
+}
+
+}  // namespace
+
+std::vector<SizeOperation> operations_of(const Nat& n) {
+  std::vector<SizeOperation> out;
+  append_operations(n, out);
+  return out;
+}
+
+int64_t upper_bound(const Nat& n) {
+  if (n.is_constant()) return n.value();
+  const double high = interval_of(n).high;
+  HOIST_CHECK(high < 0x1p62, "the size " + n.text() + " has no bound");
+  return static_cast<int64_t>(high);
 }
 
 std::string Nat::text() const {

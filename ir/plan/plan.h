@@ -178,6 +178,27 @@ struct PlanState {
   int initial = -1;  ///< weights with the value before the first run, an output after `written`; -1: zeros
 };
 
+/// A size that a run chooses: kernels have it as an argument, in order, before their arrays.
+struct PlanSize {
+  std::string name;
+  int64_t least = 1, most = 1;
+
+  bool operator==(const PlanSize&) const = default;
+};
+
+/// A number of the plan that depends on open sizes, by which the plan has its value for the largest ones.
+struct PlanNumber {
+  /// An extent of an array, `global` of a kernel in a dimension, or a kernel's operations.
+  enum class Kind : uint8_t { extent, global, operations } kind = Kind::extent;
+  int owner = 0;  ///< index of the array or kernel
+  int dimension = 0;
+  struct Operation {
+    int kind = 0;       ///< SizeOperation::Kind
+    int64_t value = 0;  ///< the constant, or the index of the size
+  };
+  std::vector<Operation> value;
+};
+
 struct PlanLayer {  ///< a layer of the model, for the manifest
   std::string name, operation;
   std::string absence;  ///< the reason why no step computes it, or empty
@@ -229,6 +250,8 @@ struct Plan {
                 ///< an input or a constant
   std::vector<PlanState> states = {};
   std::vector<PlanExtent> extents = {};
+  std::vector<PlanSize> open_sizes = {};
+  std::vector<PlanNumber> open_numbers = {};
   std::vector<PlanPreprocessing> preprocessing = {};  ///< for the inputs that have one, in the order of the inputs
   std::vector<std::string> strings = {};              ///< the strings whose handles constants and kernels contain
   std::vector<PlanLayer> layers;  ///< layers of the model, in its order; steps may also name layers that lowering adds

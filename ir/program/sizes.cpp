@@ -52,19 +52,6 @@ class SizesReplaced {
     return out;
   }
 
- private:
-  static Diagnostics located(const std::string& where, Diagnostics errors) {
-    for (Diagnostic& d : errors) d.where = where + (d.where.empty() ? "" : ", " + d.where);
-    return errors;
-  }
-
-  Result<Type> type_of_value(const std::string& where, Type type) {
-    auto made = instantiate(type, sizes_);
-    if (!made.ok()) return located(where, made.errors());
-    if (auto fits = check_extents_of(*made); !fits.ok()) return located(where, fits.errors());
-    return made;
-  }
-
   Result<Expr> term(Expr e) {
     if (auto known = made_.find(e); known != made_.end()) return known->second;
     Spec spec = *e;
@@ -83,6 +70,19 @@ class SizesReplaced {
     if (spec.operation != nullptr) HOIST_TRY_VOID(bodies(spec));
     HOIST_TRY(Expr made, make(std::move(spec)));
     return made_[e] = made;
+  }
+
+ private:
+  static Diagnostics located(const std::string& where, Diagnostics errors) {
+    for (Diagnostic& d : errors) d.where = where + (d.where.empty() ? "" : ", " + d.where);
+    return errors;
+  }
+
+  Result<Type> type_of_value(const std::string& where, Type type) {
+    auto made = instantiate(type, sizes_);
+    if (!made.ok()) return located(where, made.errors());
+    if (auto fits = check_extents_of(*made); !fits.ok()) return located(where, fits.errors());
+    return made;
   }
 
   Result<Nothing> bodies(Spec& call) {
@@ -135,6 +135,17 @@ Result<Program> with_sizes(const Program& program, const std::map<std::string, i
     return SizesReplaced(std::move(sizes)).program(open);
   } catch (const InternalFault& fault) {
     return Diagnostic{program.name, "has no types for these sizes: " + fault.text, ""};
+  }
+}
+
+Result<Expr> with_sizes(Expr term, const std::map<std::string, int64_t>& numbers) {
+  Match sizes;
+  for (const auto& [name, number] : numbers) sizes.sizes.emplace(name, Nat(number));
+  const FaultsAreErrors guard;
+  try {
+    return SizesReplaced(std::move(sizes)).term(term);
+  } catch (const InternalFault& fault) {
+    return Diagnostic{"", "has no type for these sizes: " + fault.text, ""};
   }
 }
 

@@ -15,6 +15,9 @@ namespace hoist {
 /// bounds, an array with a negative or too large extent, and terms that have no type for these values.
 Result<Program> with_sizes(const Program& program, const std::map<std::string, int64_t>& numbers);
 
+/// The term with values substituted for all of its sizes. Errors: a size without a value, no type for these values.
+Result<Expr> with_sizes(Expr term, const std::map<std::string, int64_t>& numbers);
+
 /// Fails if the program has symbolic sizes: passes, kernels and interpretation require values.
 Result<Nothing> check_sizes_known(const Program& program);
 

@@ -290,15 +290,18 @@ bool multiplies_computed(const Program& program, const Definition& d) {
 }
 
 // True if each row of the consumer reads one row of the producer, and blocks of rows take less time than two kernels.
-bool may_fuse_rows(const Definition& producer, const Definition& consumer, const Profile& profile, TermFacts& facts) {
+bool may_fuse_rows(const Definition& producer, const Definition& consumer, const Profile& profile,
+                   const OpenExtents& open, TermFacts& facts) {
   const Facts inner = facts.of(producer.expression), outer = facts.of(consumer.expression);
   if (inner.concatenates || outer.concatenates || inner.on_host || outer.on_host) return false;
   if (!leaf_of(producer.expression->type)->is_scalar() || !stays_small(producer, consumer, facts)) return false;
   const Expr merged = materialised_rows(producer.expression, producer.value, consumer.expression);
   if (merged == nullptr || !conserves_work(merged, producer.expression, consumer.expression)) return false;
   const std::vector<int64_t> shape = shape_of(producer.expression->type);
-  const int64_t bytes = byte_size(leaf_of(producer.expression->type)->scalar, shape);
-  return gains_by_blocks(shape[shape.size() - 2], materialised_bytes(row_with_arrays(merged), profile), bytes, profile);
+  const Scalar scalar = leaf_of(producer.expression->type)->scalar;
+  return gains_by_blocks(open.typical(shape[shape.size() - 2]),
+                         materialised_bytes(row_with_arrays(merged), profile, open),
+                         open.typical(byte_size(scalar, shape)), profile);
 }
 
 bool is_stored_by_rows(const Definition& d) { return std::is_sorted(d.order.begin(), d.order.end()); }
@@ -307,8 +310,8 @@ bool is_stored_by_rows(const Definition& d) { return std::is_sorted(d.order.begi
 // softmax, to another such contraction, each the only one that reads the definition before it.
 class RowChains {
  public:
-  RowChains(const Program& program, const Profile& profile)
-      : program_(program), profile_(profile), consumers_(program) {
+  RowChains(const Program& program, const Profile& profile, const OpenExtents& open)
+      : program_(program), profile_(profile), open_(open), consumers_(program) {
     for (const Definition& d : program.definitions) definitions_[d.value] = &d;
     for (const std::string& output : program.outputs) definitions_.erase(output);
     for (const Definition& d : program.definitions) {
@@ -345,7 +348,7 @@ class RowChains {
     if (chain.size() < 3) return false;
     Definition all = *chain.back();
     for (size_t i = chain.size() - 1; i-- > 0;) {
-      if (!may_fuse_rows(all, *chain[i], profile_, facts_)) return false;
+      if (!may_fuse_rows(all, *chain[i], profile_, open_, facts_)) return false;
       Definition merged = *chain[i];
       merge(by_blocks, all, merged);
       all = std::move(merged);
@@ -359,7 +362,7 @@ class RowChains {
     int64_t saved = 0, added = 0;
     for (size_t i = 1; i < chain.size(); ++i) {
       const std::vector<int64_t> shape = shape_of(chain[i]->expression->type);
-      const int64_t columns = shape.back(), missing = round_up(columns, profile_.vector_width) - columns;
+      const int64_t columns = open_.typical(shape.back()), missing = round_up(columns, profile_.vector_width) - columns;
       saved += instructions_of_element * element_count(shape);
       if (i + 1 < chain.size() && columns > 0)
         added += executed_work(chain[i]->expression).instructions() / columns * missing;
@@ -369,6 +372,7 @@ class RowChains {
 
   const Program& program_;
   const Profile& profile_;
+  const OpenExtents& open_;
   Consumers consumers_;
   TermFacts facts_;
   std::map<std::string, const Definition*> definitions_;  // by value, without outputs
@@ -496,8 +500,8 @@ void merge_rows(Program& program) {
   });
 }
 
-Result<Nothing> fuse_rows(Program& program, const Profile& profile) {
-  const RowChains chains(program, profile);
+Result<Nothing> fuse_rows(Program& program, const Profile& profile, const OpenExtents& open) {
+  const RowChains chains(program, profile, open);
   const std::map<std::string, DimensionOrder> chosen = orders_by_rule(program, profile);
   merge_into_only_consumers(program, by_blocks, [&](const Definition& producer, const Definition& consumer) {
     return chains.merges(producer, consumer);

@@ -13,6 +13,7 @@
 #include "ir/base/result.h"
 #include "ir/target/profile.h"
 #include "lowering/graph/program.h"
+#include "lowering/tiling/open_extents.h"
 
 namespace hoist {
 
@@ -36,6 +37,6 @@ void merge_rows(Program& program);
 /// read the arrays between them: the kernel computes blocks of rows that stay in the cache of a core. Only
 /// contractions of computed operands are merged, as in attention; blocks of rows would read constant weights
 /// repeatedly.
-Result<Nothing> fuse_rows(Program& program, const Profile& profile);
+Result<Nothing> fuse_rows(Program& program, const Profile& profile, const OpenExtents& open);
 
 }  // namespace hoist

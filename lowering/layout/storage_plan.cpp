@@ -101,7 +101,24 @@ std::set<std::string> values_on_host(const Program& program) {
   return values;
 }
 
-StoragePlan choose_storage(Program& program, const Profile& profile) {
+namespace {
+
+void add_border(Storage& s, const Padding& border) {
+  s.border = border.byte;
+  for (size_t i = 0; i < s.permutation.size(); ++i) {
+    s.before[i] += border.before[static_cast<size_t>(s.permutation[i])];
+    s.after[i] += border.after[static_cast<size_t>(s.permutation[i])];
+  }
+  // A border directly after a row excludes padding, whose elements would be undefined.
+  if (!s.permutation.empty() && s.after.back() > s.vector_padding) {
+    s.after.back() -= s.vector_padding;
+    s.vector_padding = 0;
+  }
+}
+
+}  // namespace
+
+StoragePlan choose_storage(Program& program, const Profile& profile, const OpenExtents& open) {
   StoragePlan plan;
   copy_inputs(program, plan, profile);
   const std::set<std::string> launches = launches_of(program);
@@ -118,22 +135,10 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     if (is_free) {
       if (images.count(d.value) != 0) s.permutation = channels_last(s.permutation.size());
       if (!d.order.empty()) s.permutation = d.order;
-      std::vector<int64_t> shape = s.stored_shape();
       // A vector in the tail of a strided operand would be loaded lane by lane. Padding would separate the columns that
       // tiles treat as one dimension.
       if (!moves_in_steps(d.expression) && columns_collapsed(d, s) == 0) round_last(s, profile);
-      if (auto border = borders.find(d.value); border != borders.end()) {
-        s.border = border->second.byte;
-        for (size_t i = 0; i < s.permutation.size(); ++i) {
-          s.before[i] += border->second.before[static_cast<size_t>(s.permutation[i])];
-          s.after[i] += border->second.after[static_cast<size_t>(s.permutation[i])];
-        }
-        // A border directly after a row excludes padding, whose elements would be undefined.
-        if (!shape.empty() && s.after.back() > s.vector_padding) {
-          s.after.back() -= s.vector_padding;
-          s.vector_padding = 0;
-        }
-      }
+      if (auto border = borders.find(d.value); border != borders.end()) add_border(s, border->second);
     }
     if (crossed.count(d.value) != 0 && is_free && !s.border) move_planes_apart(s, profile);
     // Loops over tiles can run through all rows of a materialised array, or through all its elements, if these are one
@@ -160,8 +165,9 @@ StoragePlan choose_storage(Program& program, const Profile& profile) {
     if (!folds(d.expression) && !(transposed && d.channels_first && reads_transposed)) continue;
     const Storage& storage = plan.values.at(d.value);
     Tile& tile = plan.tiles[d.value];
-    const auto results = tiled_results(program, d, types, storage, transposed, profile);
+    auto results = tiled_results(program, d, types, storage, transposed, profile);
     if (!results) continue;
+    if (auto* on_cpu = std::get_if<CpuResults>(&*results)) *on_cpu = for_typical_sizes(*on_cpu, open, profile);
     tile = tile_of(d, *results, storage, transposed, profile);
     plan.tiled[d.value] = *results;
   }

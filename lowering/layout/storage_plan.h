@@ -7,6 +7,7 @@
 
 #include "ir/target/profile.h"
 #include "lowering/layout/storage.h"
+#include "lowering/tiling/open_extents.h"
 #include "lowering/tiling/tile.h"
 
 namespace hoist {
@@ -28,7 +29,7 @@ inline constexpr char output_layout_knob[] = "output_channels_last", input_layou
 
 /// Chooses all storage. Adds copies of model inputs that are read with a border and of parts of concatenations that
 /// cannot be computed in place; removes the concatenations.
-StoragePlan choose_storage(Program& program, const Profile& profile);
+StoragePlan choose_storage(Program& program, const Profile& profile, const OpenExtents& open = {});
 
 /// The layout of the definition's knob, or the estimate without one. The plan records the choice.
 bool chosen_layout(const Definition& d, const char* knob, bool estimate, StoragePlan& plan);

@@ -17,6 +17,7 @@
 #include "lowering/search/tuning.h"
 #include "lowering/strategies/schedule_script.h"
 #include "lowering/strategies/strategy.h"
+#include "lowering/tiling/open_extents.h"
 
 namespace hoist {
 
@@ -66,6 +67,7 @@ struct LowerOptions {
   const UserRules* rules = nullptr;              ///< rules of the user, which must outlive the compilation
   std::vector<ScheduleScript> steps;             ///< the user's own steps for kernels, instead of the strategy
   const std::vector<Strategy>* strategies = nullptr;  ///< instead of strategies(); live as long as the compilation
+  OpenExtents open;                                   ///< the extents that a run chooses
   int64_t memory = 0;            ///< limit of bytes between layers, beyond which values are computed again; 0: none
   bool packs_weights = true;     ///< false: no values of weights and no derivation, for a plan that is not written
   bool separate_arrays = false;  ///< no reuse of memory in the arena, so that a simulated device detects every overrun

@@ -105,7 +105,7 @@ Done producers(Program& program, const PassOptions& options) {
   return Nothing{};
 }
 Done blocks_of_rows(LoweredModel& model, const PassOptions& options) {
-  return fuse_rows(model.program, options.profile);
+  return fuse_rows(model.program, options.profile, options.open);
 }
 Done knobs(Program& program, const PassOptions& options) {
   choose_knobs(program, options.records);

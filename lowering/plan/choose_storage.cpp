@@ -5,7 +5,7 @@ namespace hoist {
 // The choice as attributes of the program. Strict sums are not divided.
 Result<Nothing> choose_storage(LoweredModel& model, const PassOptions& options) {
   Program& program = model.program;
-  StoragePlan chosen = choose_storage(program, options.profile);
+  StoragePlan chosen = choose_storage(program, options.profile, options.open);
   for (Definition& definition : program.definitions) {
     const auto found = chosen.tiles.find(definition.value);
     if (found == chosen.tiles.end()) continue;

@@ -4,6 +4,7 @@
 #include "ir/evaluate/evaluate.h"
 #include "ir/text/program_text.h"
 #include "lowering/plan/rows.h"
+#include "lowering/terms/terms.h"
 
 namespace hoist {
 namespace {
@@ -76,7 +77,6 @@ void withhold_constants(Program& original) {
 
 // Constants as packed, consecutive arrays. Stored as they are in the model, they share its bytes.
 Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array, bool with_values) {
-  int64_t bytes = 0;
   if (with_values) withhold_constants(model.original);
   for (PlanArray& array : model.arrays) {
     if (array.place != Place::weights) continue;
@@ -91,13 +91,21 @@ Result<Nothing> pack_weights(LoweredModel& model, const StorageByArray& by_array
     } else {
       array.constant = Tensor(array.scalar, shape_of(packed->type));
     }
-    array.offset = bytes;
-    bytes += (static_cast<int64_t>(array.constant.bytes().size()) + 63) / 64 * 64;
   }
+  place_weights(model);
   return Nothing{};
 }
 
 }  // namespace
+
+void place_weights(LoweredModel& model) {
+  int64_t bytes = 0;
+  for (PlanArray& array : model.arrays) {
+    if (array.place != Place::weights) continue;
+    array.offset = bytes;
+    bytes += round_up(static_cast<int64_t>(array.constant.bytes().size()), 64);
+  }
+}
 
 Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions& options) {
   const Program& program = model.program;

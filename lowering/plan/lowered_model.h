@@ -25,8 +25,12 @@ struct LoweredKernel {
   Region region;                           ///< the elements of the result that hold the value
   std::string unproved;    ///< a data-dependent position that may lie outside its array; "" if there is none
   int64_t operations = 0;  ///< of one launch: Work::arithmetic() of its term
-  std::string host;        ///< the function of ir/host that runs it; "" for kernels
-  bool is_fused = false;   ///< launches run its steps (PlanLaunch in ir/plan/plan.h)
+  /// With open sizes: the term with symbols, of which `expression` is the instance for the largest sizes, and its
+  /// operations.
+  Expr open = nullptr;
+  Nat open_operations = 0;
+  std::string host;       ///< the function of ir/host that runs it; "" for kernels
+  bool is_fused = false;  ///< launches run its steps (PlanLaunch in ir/plan/plan.h)
   /// The parameters whose arrays are not in the caches when the kernel begins (CPU).
   std::vector<std::string> cold = {};
   /// The parameters whose arrays are written by steps of the same run.
@@ -61,6 +65,8 @@ struct LoweredModel {
   std::vector<int> inputs, outputs;
   std::vector<PlanState> states;
   std::vector<PlanExtent> extents;
+  std::vector<PlanSize> open_sizes;           ///< by which the other members have the numbers of the largest sizes
+  std::vector<std::vector<Nat>> open_shapes;  ///< with open sizes: of each array
   int64_t arena_bytes = 0;
   ProgramDerivation derivation;   ///< derivation from the imported program to `low` of every group
   std::vector<PlanLayer> layers;  ///< the model's layers, with the reason if no step computes one

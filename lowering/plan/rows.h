@@ -19,6 +19,8 @@ Result<Nothing> choose_storage(LoweredModel& model, const PassOptions& options);
 Result<Nothing> map_loops(LoweredModel& model, const PassOptions& options);
 Result<Nothing> share_kernels(LoweredModel& model, const PassOptions& options);
 Result<Nothing> collect_arrays(LoweredModel& model, const PassOptions& options);
+/// Places the constants one after the other.
+void place_weights(LoweredModel& model);
 Result<Nothing> place_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> find_cold_arrays(LoweredModel& model, const PassOptions& options);
 Result<Nothing> fuse_launches(LoweredModel& model, const PassOptions& options);

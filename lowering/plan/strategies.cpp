@@ -60,6 +60,7 @@ Result<StrategyInput> input_of(const Program& program, const Definition& definit
   input.inside.insert(input.inside.end(), inside.begin(), inside.end());
   input.folds = folds(definition.expression);
   input.strict = options.strict;
+  input.open = options.open;
   for (const Weights& w : definition.weights) {
     const auto weights = program.storage.find(w.value);  // grouping may have inserted a view
     input.interleaved |= weights != program.storage.end() && weights->second.interleave > 0;

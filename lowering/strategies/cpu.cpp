@@ -97,9 +97,10 @@ void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
 
 // The number of rows of `columns` columns that a work-group computes: a short row takes less time than the launch of
 // its group, about 6 ns in PoCL.
-int64_t rows_together(int64_t rows, int64_t columns) {
+int64_t rows_together(int64_t rows, int64_t columns, const OpenExtents& open) {
   constexpr int64_t most = 512;  // limit of elements per work-group: some tens of vectors
-  int64_t together = std::clamp<int64_t>(most / columns, 1, rows);
+  if (open.contain(rows)) return std::clamp<int64_t>(most / open.typical(columns), 1, open.most_rows(rows));
+  int64_t together = std::clamp<int64_t>(most / open.typical(columns), 1, rows);
   while (rows % together != 0) --together;
   return together;
 }
@@ -114,19 +115,19 @@ Path open_whole_rows(Rewriter& r, const Path& place, int64_t rows) {
   return opened(r.term(), open(r, "open-tiles", place, {{"R", rows}, {"C", extent(r.term(), place, 1)}}));
 }
 
-Path open_row_groups(Rewriter& r, const Path& place) {
-  const int64_t together = rows_together(extent(r.term(), place, 0), extent(r.term(), place, 1));
+Path open_row_groups(Rewriter& r, const Path& place, const OpenExtents& open_sizes) {
+  const int64_t together = rows_together(extent(r.term(), place, 0), extent(r.term(), place, 1), open_sizes);
   if (together == 1) return open(r, "open-group", place, {{"d", 0}});
   return open(r, "open-seq", open_whole_rows(r, place, together));
 }
 
 // True if the lanes of a vector are elements of different rows, as many as a work-group computes.
-bool rows_are_lanes(Expr term, const Path& place, const Profile& profile) {
+bool rows_are_lanes(Expr term, const Path& place, const Profile& profile, const OpenExtents& open) {
   const int rank = rank_at(term, place);
   if (rank == 1) return false;
   const int64_t columns = extent(term, place, rank - 1);
   return !fills_a_vector(columns, profile.vector_width) &&
-         rows_together(extent(term, place, rank - 2), columns) >= profile.vector_width;
+         rows_together(extent(term, place, rank - 2), columns, open) >= profile.vector_width;
 }
 
 // One work-group for each row, so that values shared by the row's elements are computed once. Each part of a short row
@@ -138,18 +139,18 @@ void map_rows(Rewriter& r, const StrategyInput& input, const Profile& profile) {
   const int64_t columns = extent(r.term(), place, rank - 1);
   if (rank == 1) {
     place = open(r, "open-column-tiles", place, {{"C", columns}, {"c", 0}});
-  } else if (const int64_t rows = rows_together(extent(r.term(), place, rank - 2), columns);
-             rows_are_lanes(r.term(), place, profile)) {
+  } else if (const int64_t rows = rows_together(extent(r.term(), place, rank - 2), columns, input.open);
+             rows_are_lanes(r.term(), place, profile, input.open)) {
     place = open(r, "open-columns", open_whole_rows(r, open_leading(r, place, 2, 1), rows));
   } else if (columns <= short_row && columns % profile.vector_width == 0 &&
              extent(r.term(), place, rank - 2) % 2 == 0) {
     place = open(r, "open-unroll", open_whole_rows(r, open_leading(r, place, 2, 1), 2));
   } else if (rows > 1) {
-    place = open_row_groups(r, open_leading(r, place, 2, 1));
+    place = open_row_groups(r, open_leading(r, place, 2, 1), input.open);
   } else {
     place = open_leading(r, place, 1, 0);
   }
-  open_columns(r, place, profile.vector_width);
+  open_columns(r, place, profile.vector_width, input.open);
 }
 
 // True if the elements of a vector of the result share all their folds. They do if rows are stored in the order of
@@ -411,7 +412,7 @@ void map_steps(Rewriter& r, const StrategyInput& input, const Profile& profile) 
   for (const Path& place : found.maps) r.apply("map-to-group", place, {{"d", --dimension}});
   Path start = found.place, body = found.place;
   start.push_back(1);
-  open_columns(r, open_outermost(r, start, 1), profile.vector_width);
+  open_columns(r, open_outermost(r, start, 1), profile.vector_width, input.open);
   body.insert(body.end(), {0, 0});
   while (at(r.term(), body)->pattern == Pattern::let) body.insert(body.end(), {1, 0});
   int64_t lanes = profile.vector_width;
@@ -423,13 +424,13 @@ void map_steps(Rewriter& r, const StrategyInput& input, const Profile& profile) 
 }
 
 // A row that is the whole result is divided into pieces, each large enough for a work-group.
-Path open_column_groups(Rewriter& r, const Path& place, int64_t width) {
+Path open_column_groups(Rewriter& r, const Path& place, int64_t width, const OpenExtents& open_sizes) {
   constexpr int64_t least = 2048, most = 8192;
   const int64_t n = extent(r.term(), place, 0);
-  if (n < 2 * least) return place;
+  if (open_sizes.typical(n) < 2 * least) return place;
   int64_t columns = most;  // whole vectors, and of equal size if possible
   for (int64_t k = most; k >= least; k -= width) {
-    if (n % k != 0) continue;
+    if (n % k != 0 || open_sizes.contain(n)) continue;
     columns = k;
     break;
   }
@@ -452,7 +453,8 @@ int64_t lanes_of_elements(Expr term, const Profile& profile) {
 }
 
 // Vectors in the tail of a row are read and written lane by lane, which takes longer than shorter vectors.
-int64_t lanes_of_block(int64_t columns, int64_t width) {
+int64_t lanes_of_block(int64_t columns, int64_t width, const OpenExtents& open) {
+  if (open.contain(columns)) return width;
   for (int64_t lanes = width; lanes >= std::min(few_lanes, width); lanes /= 2) {
     if (columns % lanes == 0) return lanes;
   }
@@ -460,7 +462,8 @@ int64_t lanes_of_block(int64_t columns, int64_t width) {
 }
 
 // About as many rows as fill a cache line; the number divides all rows, since a tail needs guards.
-int64_t rows_of_block(int64_t rows, int64_t width) {
+int64_t rows_of_block(int64_t rows, int64_t width, const OpenExtents& open) {
+  if (open.contain(rows)) return width;
   if (rows <= 2 * width) return rows;
   for (int64_t block = 2 * width; block > width / 2; --block) {
     if (rows % block == 0) return block;
@@ -477,11 +480,11 @@ bool worth_blocks(int64_t rows, int64_t columns, int64_t width) {
 // out, the positions are constants instead of divisions for each lane (60 channels in three groups, two cores of a
 // Xeon:
 // 0.8 ns an element instead of 2.5).
-bool computes_positions(Expr term, const Path& place, int64_t width) {
+bool computes_positions(Expr term, const Path& place, int64_t width, const OpenExtents& open) {
   constexpr int64_t most_vectors = 16;
   const Expr value = at(term, place);
   const int64_t columns = shape_of(value->type).back();
-  return width > 1 && columns % width == 0 && columns <= most_vectors * width &&
+  return width > 1 && !open.contain(columns) && columns % width == 0 && columns <= most_vectors * width &&
          executed_work(value).arithmetic() == 0 && !reads_vectors(value, width);
 }
 
@@ -496,41 +499,41 @@ void map_elements(Rewriter& r, const StrategyInput& input, const Profile& profil
     const bool planes = rank == 4 && dimension_in_lines(at(r.term(), place)) == size_t{1} &&
                         worth_blocks(extent(r.term(), place, 1), extent(r.term(), place, 3), width);
     place = planes ? open(r, "open-lines-group", place, {{"d", 1}}) : open_leading(r, place, 2, 1);
-    const int64_t rows = rows_of_block(extent(r.term(), place, 0), width);
-    const int64_t columns = lanes_of_block(extent(r.term(), place, 1), width);
+    const int64_t rows = rows_of_block(extent(r.term(), place, 0), width, input.open);
+    const int64_t columns = lanes_of_block(extent(r.term(), place, 1), width, input.open);
     open(r, "open-blocks", place, {{"R", rows}, {"C", columns}});
     return;
   }
   width = lanes_of_elements(r.term(), profile);
-  const bool written_out = computes_positions(r.term(), place, width);
+  const bool written_out = computes_positions(r.term(), place, width, input.open);
   int64_t leading = 1;
-  for (int i = 0; i + 2 < rank; ++i) leading *= extent(r.term(), place, i);
+  for (int i = 0; i + 2 < rank; ++i) leading *= input.open.typical(extent(r.term(), place, i));
   place = open_leading(r, place, 2, 1);
   // Three colours do not fill a vector; the elements of the dimension before them do.
   if (leading >= 8 && !fills_a_vector(extent(r.term(), place, 1), width) &&
       fills_a_vector(extent(r.term(), place, 0), width))
     place = open(r, "open-columns", place);
   else if (rank == 1)
-    place = open_column_groups(r, place, width);
+    place = open_column_groups(r, place, width, input.open);
   else if (rank >= 2)
-    place = leading >= 8 ? open(r, "open-seq", place) : open_row_groups(r, place);
+    place = leading >= 8 ? open(r, "open-seq", place) : open_row_groups(r, place, input.open);
   if (written_out)
     open(r, "open-vectors", place, {{"k", width}});
   else
-    open_columns(r, place, width);
+    open_columns(r, place, width, input.open);
 }
 
 }  // namespace
 
-void loops::vectorise_shared_folds(Rewriter& r, const Path& place, const Profile& profile) {
+void loops::vectorise_shared_folds(Rewriter& r, const Path& place, const Profile& profile, const OpenExtents& open) {
   if (!vectors_share_folds(at(r.term(), place))) return;
   materialise_exponentials(r, place, profile);
-  if (rows_are_lanes(r.term(), place, profile)) return;
+  if (rows_are_lanes(r.term(), place, profile, open)) return;
   const int64_t columns = extent(r.term(), place, rank_at(r.term(), place) - 1);
   Path inside = place;
   std::vector<Path> values;
   values_of_rows(at(r.term(), inside), lanes_of_columns(columns, profile.vector_width) == 1, inside, values);
-  for (const Path& value : values) vectorise_folds(r, profile.vector_width, value);
+  for (const Path& value : values) vectorise_folds(r, profile.vector_width, open, value);
 }
 
 Strategy cpu_steps() {
@@ -540,7 +543,7 @@ Strategy cpu_steps() {
           },
           map_steps,
           [](Rewriter& r, const StrategyInput& input, const Profile& profile) {
-            if (!input.strict) vectorise_folds(r, profile.vector_width);
+            if (!input.strict) vectorise_folds(r, profile.vector_width, input.open);
           }};
 }
 
@@ -551,7 +554,7 @@ Strategy cpu_rows() {
           [](Expr term, const StrategyInput&, const Profile& profile) { return !profile.gpu && shares_folds(term); },
           map_rows,
           [](Rewriter& r, const StrategyInput& input, const Profile& profile) {
-            if (!input.strict) vectorise_shared_folds(r, input.inside, profile);
+            if (!input.strict) vectorise_shared_folds(r, input.inside, profile, input.open);
           }};
 }
 
@@ -562,7 +565,9 @@ Strategy cpu_folded_rows() {
                    profile.vector_width > 1 && folds_stored_rows(term, profile.vector_width);
           },
           map_folded_rows,
-          [](Rewriter& r, const StrategyInput&, const Profile& profile) { vectorise_folds(r, profile.vector_width); }};
+          [](Rewriter& r, const StrategyInput& input, const Profile& profile) {
+            vectorise_folds(r, profile.vector_width, input.open);
+          }};
 }
 
 Strategy cpu_register_tiles() {

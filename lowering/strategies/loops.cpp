@@ -95,9 +95,11 @@ int64_t lanes_of_columns(int64_t n, int64_t width) {
   return back >= few_lanes ? back : dividing;
 }
 
-void open_columns(Rewriter& r, const Path& place, int64_t width) {
-  const int64_t n = extent(r.term(), place, 0), k = lanes_of_columns(n, width);
-  if (k > 1)
+void open_columns(Rewriter& r, const Path& place, int64_t width, const OpenExtents& open_sizes) {
+  const int64_t n = extent(r.term(), place, 0), k = lanes_of_columns(open_sizes.typical(n), width);
+  if (k > 1 && open_sizes.contain(n))
+    open(r, "open-padded-vectors", place, {{"k", k}});
+  else if (k > 1)
     open(r, n % k == 0 ? "open-vector-loop" : "open-vector-tiles", place, {{"k", k}});
   else
     open(r, "open-seq", place);
@@ -209,7 +211,7 @@ bool folds_numbers(Expr fold) {
          fold->children[2]->type->size.is_constant();
 }
 
-void vectorise_folds(Rewriter& r, int64_t width, const Path& within) {
+void vectorise_folds(Rewriter& r, int64_t width, const OpenExtents& open_sizes, const Path& within) {
   std::vector<Path> folds;
   Path path = within;
   collect_folds(at(r.term(), within), path, folds);
@@ -217,14 +219,15 @@ void vectorise_folds(Rewriter& r, int64_t width, const Path& within) {
     const int64_t n = extent(r.term(), below(place, {2}), 0);
     int64_t lanes = width;
     while (lanes > std::max(n, few_lanes)) lanes /= 2;
-    const int64_t k = lanes > 1 ? partial_results(n, lanes) : 1;
+    const bool is_open = open_sizes.contain(n);
+    const int64_t k = is_open ? lanes : lanes > 1 ? partial_results(n, lanes) : 1;
     if (k == 1) continue;
     // The tail begins after the part that whole vectors divide.
     if (n % k == 0) {
       form_partial_results(r, place, k, lanes);
     } else if (r.apply("fold-split-at", place, {{"k", n - n % k}})) {
       form_partial_results(r, below(place, {1}), k, lanes);
-      if (n % k <= few_lanes) r.apply("fold-to-unroll", place);
+      if (n % k <= few_lanes && !is_open) r.apply("fold-to-unroll", place);
     }
   }
 }

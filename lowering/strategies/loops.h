@@ -35,7 +35,7 @@ int64_t lanes_of(int64_t n, int64_t width);
 /// The same if the last vector may overlap the one before it: for example a row of 14 has vectors of 8, not of 2.
 int64_t lanes_of_columns(int64_t n, int64_t width);
 /// The innermost dimension of a value without folds, in vectors of lanes_of_columns.
-void open_columns(Rewriter& r, const Path& place, int64_t width);
+void open_columns(Rewriter& r, const Path& place, int64_t width, const OpenExtents& open = {});
 /// Loops over the outermost dimensions that no rule collapses, until `rank` dimensions are left.
 Path open_outermost(Rewriter& r, Path place, int rank);
 /// The last two dimensions become one, `times` times; returns the place of the collapsed value.
@@ -49,9 +49,9 @@ bool folds_numbers(Expr fold);
 /// and combine them at the end, if that makes the chain shorter. The order changes, so this is not for strict kernels.
 /// It is for kernels whose loops over the result leave such a fold scalar; a fold inside a vec map is a fold of vectors
 /// already.
-void vectorise_folds(Rewriter& r, int64_t width, const Path& within = {});
+void vectorise_folds(Rewriter& r, int64_t width, const OpenExtents& open, const Path& within = {});
 /// The same for the scalars that elements of a row share, in the value at the place; also materialises exponentials
 /// that a row's elements share with its sum. Does nothing if the lanes of a vector are elements of different rows.
-void vectorise_shared_folds(Rewriter& r, const Path& place, const Profile& profile);
+void vectorise_shared_folds(Rewriter& r, const Path& place, const Profile& profile, const OpenExtents& open);
 
 }  // namespace hoist::loops

@@ -51,7 +51,7 @@ void map_materialised_tiles(Rewriter& r, const StrategyInput& input, const Profi
   const SharedTile tile = *shared_tile(at(r.term(), input.inside));
   Path place = open(r, profile.gpu ? tile.global : tile.group, input.inside, tile.arguments);
   if (!profile.gpu) {
-    open_columns(r, place, profile.vector_width);
+    open_columns(r, place, profile.vector_width, input.open);
     while (rank_at(r.term(), place) > tile.rank) place = opened(r.term(), place);
   }
   for (int i = 0; i < tile.rank; ++i) place = open(r, "open-unroll", place);

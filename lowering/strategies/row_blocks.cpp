@@ -35,23 +35,23 @@ int64_t steps_of_folds(Expr term) {
 }
 
 // The materialised arrays and the result that are computed in register tiles.
-std::vector<SumsOfBlock> sums_of_row(Expr row, const Profile& profile) {
+std::vector<SumsOfBlock> sums_of_row(Expr row, const Profile& profile, const OpenExtents& open) {
   std::vector<SumsOfBlock> out;
   const auto add = [&](Expr value, int64_t columns) {
-    if (!computed_by_rows(value)) out.push_back({columns, steps_of_folds(value)});
+    if (!computed_by_rows(value)) out.push_back({columns, open.typical(steps_of_folds(value))});
   };
   for (; binds_materialised_row(row); row = row->children[1]->children[0])
-    add(row->children[0], round_up(row->children[0]->type->size.value(), profile.vector_width));
-  add(row, row->type->size.value());
+    add(row->children[0], round_up(open.typical(row->children[0]->type->size.value()), profile.vector_width));
+  add(row, open.typical(row->type->size.value()));
   return out;
 }
 
 // A block [R][C] that one work-item computes.
-void map_block(Rewriter& r, Path place, const Profile& profile) {
+void map_block(Rewriter& r, Path place, const Profile& profile, const OpenExtents& open_sizes) {
   const Expr block = at(r.term(), place);
   const int64_t rows = extent(r.term(), place, 0), columns = extent(r.term(), place, 1);
-  if (computed_by_rows(block)) return open_columns(r, open(r, "open-seq", place), profile.vector_width);
-  const Tile tile = tile_of_block(rows, columns, profile);
+  if (computed_by_rows(block)) return open_columns(r, open(r, "open-seq", place), profile.vector_width, open_sizes);
+  const Tile tile = tile_of_block(rows, open_sizes.contain(columns) ? profile.vector_width : columns, profile);
   place = open(r, tile.cpu().shifted ? "open-shifted-tile-loop" : "open-tile-loop-by-columns", place,
                {{"R", tile.rows}, {"C", tile.columns}});
   place = open(r, "open-unroll", opened(r.term(), place));
@@ -70,7 +70,9 @@ void map_row_blocks(Rewriter& r, const StrategyInput& input, const Profile& prof
   }
   const Expr row = at(r.term(), nest.rows)->children[0]->children[0];
   const int64_t rows = extent(r.term(), nest.rows, 0);
-  const int64_t together = rows_of_block(rows, materialised_bytes(row, profile), sums_of_row(row, profile), profile);
+  int64_t together = rows_of_block(input.open.typical(rows), materialised_bytes(row, profile, input.open),
+                                   sums_of_row(row, profile, input.open), profile);
+  if (input.open.contain(rows)) together = std::min(together, input.open.most_rows(rows));
   Path place = open(r, "open-row-blocks", nest.rows, {{"R", together}});
   std::vector<Path> arrays;
   for (; r.apply("materialise-block", place); place = further(place, {1, 0})) arrays.push_back(further(place, {0}));
@@ -78,9 +80,9 @@ void map_row_blocks(Rewriter& r, const StrategyInput& input, const Profile& prof
     const int64_t columns = extent(r.term(), array, 1), missing = round_up(columns, profile.vector_width) - columns;
     Path value = array;
     if (missing > 0 && r.apply("materialise-whole-vectors", array, {{"k", missing}})) value.push_back(1);
-    map_block(r, further(value, {0}), profile);
+    map_block(r, further(value, {0}), profile, input.open);
   }
-  map_block(r, place, profile);
+  map_block(r, place, profile, input.open);
 }
 
 bool has_row_blocks(Expr term, const StrategyInput& input, const Profile& profile) {
@@ -91,8 +93,8 @@ void vectorise_rows(Rewriter& r, const StrategyInput& input, const Profile& prof
   if (input.strict) return;
   Path place = further(row_nest(r.term(), input.inside)->rows, {0, 0});
   for (; binds_materialised_row(at(r.term(), place)); place = further(place, {1, 0}))
-    vectorise_shared_folds(r, further(place, {0, 0}), profile);
-  vectorise_shared_folds(r, place, profile);
+    vectorise_shared_folds(r, further(place, {0, 0}), profile, input.open);
+  vectorise_shared_folds(r, place, profile, input.open);
 }
 
 }  // namespace

@@ -30,14 +30,14 @@ int64_t sharers(int64_t pieces, int64_t items) {
 }
 
 // Work-items share the elements, or, if a row's elements share a fold, the rows if there are enough.
-void share_elements(Rewriter& r, Path place, int64_t items, const Profile& profile) {
+void share_elements(Rewriter& r, Path place, int64_t items, const Profile& profile, const OpenExtents& open_sizes) {
   if (shares_folds(at(r.term(), place)) && rank_at(r.term(), place) > 1) {
     place = open_outermost(r, place, 2);
     const int64_t rows = extent(r.term(), place, 0);
     if (rows >= items) {
       place = open(r, "open-local", place, {{"q", sharers(rows, items)}});
       place = opened(r.term(), place);  // the work-items inside of the loop
-      open_columns(r, place, profile.vector_width);
+      open_columns(r, place, profile.vector_width, open_sizes);
       return;
     }
     place = open(r, "open-seq", place);
@@ -78,7 +78,7 @@ void map_statements(Rewriter& r, const StrategyInput& input, const Profile& prof
     const Path place = last ? input.inside : statement_place(i, input.materialised.size());
     if (rank_at(r.term(), place) == 0) continue;
     if (profile.gpu || shares_folds(at(r.term(), place)))
-      share_elements(r, place, items, profile);
+      share_elements(r, place, items, profile, input.open);
     else
       share_tiles(r, place, last ? input.tile : input.materialised[i], items);
   }

@@ -23,6 +23,7 @@
 #include "ir/rules/rewrite.h"
 #include "ir/target/profile.h"
 #include "lowering/layout/storage_plan.h"
+#include "lowering/tiling/open_extents.h"
 
 namespace hoist {
 
@@ -34,6 +35,7 @@ struct StrategyInput {
   bool folds = false;
   bool interleaved = false;  ///< weights are stored in words of four bytes or two 16-bit values, for a dot instruction
   bool strict = false;       ///< exact rules only
+  OpenExtents open;          ///< the extents that a run chooses
 };
 
 /// A way to map the loops of a kernel to a device.

@@ -84,11 +84,12 @@ Expr row_with_arrays(Expr term) {
   return nest ? at(term, nest->rows)->children[0]->children[0] : nullptr;
 }
 
-int64_t materialised_bytes(Expr row, const Profile& profile) {
+int64_t materialised_bytes(Expr row, const Profile& profile, const OpenExtents& open) {
   int64_t bytes = 0;
   for (; binds_materialised_row(row); row = row->children[1]->children[0]) {
     const Type type = row->children[0]->type;
-    bytes += byte_size(leaf_of(type)->scalar, {round_up(element_count(shape_of(type)), profile.vector_width)});
+    bytes +=
+        byte_size(leaf_of(type)->scalar, {round_up(open.typical(element_count(shape_of(type))), profile.vector_width)});
   }
   return bytes;
 }

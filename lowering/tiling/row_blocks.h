@@ -8,6 +8,7 @@
 
 #include "ir/language/expression.h"
 #include "ir/target/profile.h"
+#include "lowering/tiling/open_extents.h"
 #include "lowering/tiling/tile.h"
 
 namespace hoist {
@@ -25,8 +26,9 @@ std::optional<RowNest> row_nest(Expr term, Path place = {});
 /// The row of such a nest; null if there is none.
 Expr row_with_arrays(Expr term);
 
-/// The bytes of the arrays that lets around a row materialise, each in whole vectors; 0 without such lets.
-int64_t materialised_bytes(Expr row, const Profile& profile);
+/// The bytes of the arrays that lets around a row materialise, each in whole vectors, for the typical sizes; 0 without
+/// such lets.
+int64_t materialised_bytes(Expr row, const Profile& profile, const OpenExtents& open = {});
 
 /// An array [rows][columns] of a block whose elements are sums of so many steps.
 struct SumsOfBlock {

@@ -150,6 +150,14 @@ std::optional<TiledResults> tiled_results(const Program& program, const Definiti
   return on_gpu ? std::optional<TiledResults>(*on_gpu) : std::nullopt;
 }
 
+CpuResults for_typical_sizes(CpuResults results, const OpenExtents& open, const Profile& profile) {
+  for (int64_t* extent : {&results.count, &results.rows, &results.lines}) *extent = open.typical(*extent);
+  if (!open.contain(results.columns)) return results;
+  results.columns = profile.vector_width;
+  results.packed = true;
+  return results;
+}
+
 int64_t columns_collapsed(const Definition& d, const Storage& s) { return stored_columns(d, s).value_or(0); }
 
 Tile tile_of(const Definition& d, const TiledResults& results, const Storage& s, bool transposed,

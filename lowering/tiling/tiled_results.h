@@ -9,6 +9,7 @@
 #include "ir/program/program.h"
 #include "ir/program/storage.h"
 #include "ir/target/profile.h"
+#include "lowering/tiling/open_extents.h"
 #include "lowering/tiling/tile.h"
 
 namespace hoist {
@@ -18,6 +19,8 @@ namespace hoist {
 std::optional<TiledResults> tiled_results(const Program& program, const Definition& d,
                                           const std::map<std::string, Type>& types, const Storage& s, bool transposed,
                                           const Profile& profile);
+/// The results for which a tile is chosen. A tile has one vector of open columns, since it computes its tail.
+CpuResults for_typical_sizes(CpuResults results, const OpenExtents& open, const Profile& profile);
 /// The number of stored dimensions before the last one that tiles treat as columns too; 0 for a value that is stored in
 /// another order, or with surroundings.
 int64_t columns_collapsed(const Definition& d, const Storage& s);

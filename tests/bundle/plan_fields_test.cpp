@@ -52,7 +52,7 @@ std::string manifests() {
   const std::vector<ListedPlan> listed = {{{{"batch", 1}}, &first}, {{{"batch", 2}}, &second}};
   std::string out = manifest_text(first, kernels_text(first), expressions_text(first), listed);
   for (const Plan& plan :
-       {small_plan(), counted_plan(), text_plan(), sums_plan(), controlled, serial, plan_with_image()})
+       {small_plan(), counted_plan(), text_plan(), sums_plan(), controlled, serial, plan_with_image(), open_plan()})
     out += manifest_text(plan, kernels_text(plan), expressions_text(plan), {});
   return out;
 }

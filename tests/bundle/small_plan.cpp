@@ -310,6 +310,30 @@ Plan sized_plan(int64_t batch, int64_t length) {
   return plan;
 }
 
+Plan open_plan() {
+  Plan plan;
+  plan.model_name = "open";
+  plan.targets = {"x86-64-v3"};
+  PlanKernel kernel;
+  kernel.name = "triple";
+  kernel.layers = {"triple"};
+  kernel.global = {8, 1, 1};
+  kernel.operations = 32;
+  kernel.parameters = {{"p0", Scalar::f32, {8, 4}, false, -1, 1}, {"result", Scalar::f32, {8, 4}, true, -1, 1}};
+  plan.kernels = {kernel};
+  plan.arrays = {{"x", Scalar::f32, {8, 4}, Place::input, 0, {}}, {"y", Scalar::f32, {8, 4}, Place::output, 0, {}}};
+  plan.steps = {{0, {"triple"}, {0, 1}}};
+  plan.inputs = {0};
+  plan.outputs = {1};
+  plan.open_sizes = {{"n", 1, 8}};
+  const PlanNumber::Operation size = {1, 0}, four = {0, 4}, times = {3, 0};
+  plan.open_numbers = {{PlanNumber::Kind::extent, 0, 0, {size}},
+                       {PlanNumber::Kind::extent, 1, 0, {size}},
+                       {PlanNumber::Kind::global, 0, 0, {size}},
+                       {PlanNumber::Kind::operations, 0, 0, {size, four, times}}};
+  return plan;
+}
+
 Plan chain_plan(int depth) {
   Plan plan;
   plan.model_name = "chain";

@@ -41,6 +41,10 @@ Plan joined_plan();
 /// x [64] the input. `fused`: both steps in one launch.
 Plan sums_plan(bool fused = false);
 
+/// y = 3 * x for [n][4] elements as native code of x86-64-v3, where n is an open size from 1 to 8; a group computes a
+/// row.
+Plan open_plan();
+
 /// The expected result of small_plan for x.
 Tensor small_plan_result(const Tensor& x);
 

@@ -5,6 +5,8 @@
 #include <functional>
 #include <random>
 
+#include "ir/language/size_operations.h"
+
 namespace hoist::nat_test {
 
 const Nat n = Nat::name("n"), m = Nat::name("m"), k = Nat::name("k");
@@ -84,6 +86,56 @@ TEST(Nat, text_does_not_depend_on_the_order_of_names) {
   EXPECT_EQ(n.as_name(), "n");
   EXPECT_FALSE((n + 1).as_name());
   EXPECT_FALSE(minimum(n, m).as_name());
+}
+
+// The value of a size by its operations.
+int64_t run(const Nat& size, const std::map<std::string, int64_t>& values) {
+  std::vector<int64_t> stack;
+  for (const SizeOperation& operation : operations_of(size)) {
+    if (operation.kind == SizeOperation::constant || operation.kind == SizeOperation::name) {
+      stack.push_back(operation.kind == SizeOperation::name ? values.at(operation.text) : operation.value);
+      continue;
+    }
+    const int64_t b = stack.back();
+    stack.pop_back();
+    int64_t& a = stack.back();
+    const int64_t quotient = b == 0 ? 0 : a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+    if (operation.kind == SizeOperation::add) a += b;
+    if (operation.kind == SizeOperation::multiply) a *= b;
+    if (operation.kind == SizeOperation::floor_division) a = quotient;
+    if (operation.kind == SizeOperation::remainder) a -= b * quotient;
+    if (operation.kind == SizeOperation::minimum) a = std::min(a, b);
+    if (operation.kind == SizeOperation::maximum) a = std::max(a, b);
+  }
+  EXPECT_EQ(stack.size(), 1U);
+  return stack.front();
+}
+
+TEST(Nat, operations_compute_the_size) {
+  const std::vector<Nat> sizes = {7,
+                                  0,
+                                  -3,
+                                  n,
+                                  n * n * m - 4 * n + 5,
+                                  ceiling_division(n, 16) * 16,
+                                  remainder(n * m, 7) * m - floor_division(m - 40, 3),
+                                  minimum(n, m) + maximum(floor_division(n, 2), m - 3) * 2};
+  for (const Nat& size : sizes) {
+    for (const auto& [a, b] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {17, 5}, {31, 64}, {512, 3}})
+      EXPECT_EQ(run(size, {{"n", a}, {"m", b}}), size.substitute({{"n", a}, {"m", b}}).value()) << size.text();
+  }
+  // Equal operations whatever was made first.
+  const Nat first = Nat::name("made_second") * 2, second = Nat::name("made_later") + first;
+  EXPECT_EQ(operations_of(second).front(), (SizeOperation{SizeOperation::name, 0, "made_later"}));
+}
+
+TEST(Nat, upper_bounds_follow_from_ranges) {
+  declare_size("up_to_100", {1, 100, 1});
+  const Nat t = Nat::name("up_to_100");
+  EXPECT_EQ(upper_bound(12), 12);
+  EXPECT_EQ(upper_bound(t * 3 + 1), 301);
+  EXPECT_EQ(upper_bound(ceiling_division(t, 16) * 16), 112);
+  EXPECT_EQ(upper_bound(Nat(100) - t), 99);
 }
 
 TEST(Nat, coefficient_bound_bounds_products) {

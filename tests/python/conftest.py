@@ -33,6 +33,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles")
     hoist("compile", DIGITS, "-o", folder / "digits.hoist", "--no-check")
     hoist("compile", DIGITS, "-o", folder / "sizes.hoist", "--no-check", "--dim", "N=1,4", "--target", "native")
+    hoist("compile", DIGITS, "-o", folder / "range.hoist", "--no-check", "--dim", "N=1..64", "--target", "native")
     hoist("compile", CORPUS / "text.onnx", "-o", folder / "text.hoist", "--no-check")
     hoist("compile", CORPUS / "elements.onnx", "-o", folder / "elements.hoist", "--no-check")
     return folder

@@ -205,6 +205,21 @@ def test_shapes_choose_the_specialisation(bundles: Path) -> None:
             bundle.choose(N=3)
 
 
+def test_shapes_choose_open_sizes(bundles: Path) -> None:
+    many = images(64)
+    with hoist_runtime.open(bundles / "range.hoist") as bundle:
+        [together] = bundle.run(image=many)
+        for n in (3, 64, 1, 17):
+            [some] = bundle.run(image=many[:n])
+            assert some.shape == (n, 10) and bundle.outputs[0].shape == (n, 10)
+            assert some.tobytes() == together[:n].tobytes()
+        bundle.choose(N=5)
+        assert bundle.inputs[0].shape == (5, 1, 8, 8)
+        with pytest.raises(ArgumentError, match="takes 1 to 64") as raised:
+            bundle.run(image=images(65))
+        assert raised.value.status is Status.BAD_SIZE and bundle.inputs[0].shape == (5, 1, 8, 8)
+
+
 def test_verifies(digits: Path) -> None:
     seen: list[hoist_runtime.Finding] = []
     with hoist_runtime.open(digits) as bundle:

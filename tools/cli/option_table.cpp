@@ -412,7 +412,7 @@ Rows extents() {
   return {
       row(readers, "--dim", "NAME=N",
           "the value of a symbolic dimension; INPUT.AXIS=N for a dimension without a name, INPUT=N for the members of "
-          "a sequence; compile takes several, NAME=N,M",
+          "a sequence; compile takes several, NAME=N,M, or a range, NAME=N..M",
           AT(model.dimensions), sizes),
       row("compile explain grad inspect", "--training", "STEP",
           "read this training step of the model's file (training_info, from 1) in place of its inference graph; "

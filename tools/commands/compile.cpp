@@ -97,19 +97,9 @@ Result<ExitCode> compile_for_sizes(const Options& command, const std::vector<Siz
   });
 }
 
-Result<ExitCode> compile_alone(const Options& command) {
-  const Stopwatch stopwatch;
-  HOIST_TRY_VOID(refuse_given("compile", command, OptionNeeds::budget));
-  if (command.is_given("--queue") && !command.is_given("--tune"))
-    return usage_error("--queue", "requires --budget or --tune", "leave it out");
-  HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
-  if (choices.size() > 1) return compile_for_sizes(command, choices);
-  HOIST_TRY(Program program, read_program_and_prepare(command.subject, command.model));
-  HOIST_TRY(const bool goes_on, show_passes(program, command.model, command.shown));
-  if (!goes_on) return ExitCode::done;
+Result<ExitCode> write_alone(const Options& command, CompiledModel compiled, const CompileAnswer& tuned,
+                             const Stopwatch& stopwatch) {
   std::vector<SizedModel> models;
-  CompileAnswer tuned;
-  HOIST_TRY(CompiledModel compiled, compile_program(command, std::move(program), tuned));
   models.push_back({{}, std::move(compiled)});
   HOIST_TRY_VOID(write_results(command, models, nullptr));
   const double seconds = stopwatch.seconds();
@@ -118,8 +108,39 @@ Result<ExitCode> compile_alone(const Options& command) {
   // The bundle is written: optional work must not run out of memory.
   if (command.json.empty()) return ExitCode::done;
   CompileAnswer answer = answer_of(command, models.front().compiled, models.front().check, seconds);
-  if (!tuned.is_null()) answer["tuned"] = std::move(tuned);
+  if (!tuned.is_null()) answer["tuned"] = tuned;
   return done(answer_json(command.json, answer));
+}
+
+// One bundle for all sizes of the range that --dim gives.
+Result<ExitCode> compile_open(const Options& command, const OpenSize& open, const Stopwatch& stopwatch) {
+  if (!command.shown.print_after.empty() || !command.shown.stop_after.empty() || command.is_given("--tune") ||
+      command.validate || any_given(command.images))
+    return usage_error("--dim " + open.size.name,
+                       "leaves a size open, which excludes --print-after, --stop-after, --tune, "
+                       "--validate and the options of images",
+                       "give the size a number");
+  ModelOptions options = command.model;
+  options.dimensions = open.dimensions;
+  HOIST_TRY(CompiledModel compiled, compile_model(command.subject, options, open.size));
+  return write_alone(command, std::move(compiled), {}, stopwatch);
+}
+
+Result<ExitCode> compile_alone(const Options& command) {
+  const Stopwatch stopwatch;
+  HOIST_TRY_VOID(refuse_given("compile", command, OptionNeeds::budget));
+  if (command.is_given("--queue") && !command.is_given("--tune"))
+    return usage_error("--queue", "requires --budget or --tune", "leave it out");
+  HOIST_TRY(const std::optional<OpenSize> open, open_size(command.model.dimensions));
+  if (open) return compile_open(command, *open, stopwatch);
+  HOIST_TRY(const std::vector<SizeChoice> choices, size_choices(command.model.dimensions));
+  if (choices.size() > 1) return compile_for_sizes(command, choices);
+  HOIST_TRY(Program program, read_program_and_prepare(command.subject, command.model));
+  HOIST_TRY(const bool goes_on, show_passes(program, command.model, command.shown));
+  if (!goes_on) return ExitCode::done;
+  CompileAnswer tuned;
+  HOIST_TRY(CompiledModel compiled, compile_program(command, std::move(program), tuned));
+  return write_alone(command, std::move(compiled), tuned, stopwatch);
 }
 
 // Compiles for one budget; fills in the command's answer. Returns whether the budget is met.

@@ -1,5 +1,6 @@
 #include "tools/commands/compiled_bundle.h"
 
+#include <fmt/ranges.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -157,6 +158,9 @@ Result<Nothing> write_results(const Options& command, std::vector<SizedModel>& m
         if (!checked.ok()) return checked.errors();
         model.check = *checked;
         if (!model.check.agrees()) return Diagnostic{"self-check", "differs", ""};
+        if (!compiled.plan.open_sizes.empty()) {
+          HOIST_TRY(model.check.sizes, check_open_size(folder, compiled, run));
+        }
         std::error_code none;
         if (command.programs && fs::is_empty(run.cache_folder, none))
           return Diagnostic{"--programs", "nothing was stored: cache: " + model.check.driver_cache, ""};
@@ -195,6 +199,8 @@ void report_check(const SelfCheck& check) {
   print_summary("checked on {}: {} {} with the interpreter ({}); {:.1f} s, and {:.1f} s in the driver (cache: {})",
                 check.device, counted(check.kernels, "kernel"), check.kernels == 1 ? "agrees" : "agree", how,
                 check.seconds, check.driver_seconds, check.driver_cache);
+  if (!check.sizes.empty())
+    print_summary("checked at the sizes {} too: the outputs are the model's", fmt::join(check.sizes, ", "));
 }
 
 void report_size(const Options& command, const CompiledModel& compiled, double seconds) {

@@ -96,8 +96,7 @@ Result<ExitCode> compare(const Options& command) {
   HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.choose(fitting.specialisation)));
   const Samples& samples = fitting.samples;
   for (size_t i = 0; i < bundle.inputs().size() && i < reference.inputs().size(); ++i) {
-    if (reference.specialisations().size() > 1)
-      HOIST_TRY_VOID(reference.choose_input_shape(i, bundle.inputs()[i].shape));
+    if (reference.has_sizes()) HOIST_TRY_VOID(reference.choose_input_shape(i, bundle.inputs()[i].shape));
   }
   HOIST_TRY_VOID(refuse_other_arrays(command.against, "input", bundle.inputs(), reference.inputs(), true));
   std::vector<OutputAgreement> found;

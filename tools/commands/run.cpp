@@ -151,7 +151,7 @@ Result<std::vector<Tensor>> outputs_of_runs(BundleRunner& bundle, const Options&
   for (size_t i = 0; i < inputs.size(); ++i) {
     warn_of_numbers("input " + bundle.inputs()[i].name, *inputs[i]);
     const std::vector<int64_t>& shape = inputs[i]->shape();
-    if (bundle.specialisations().size() > 1)
+    if (bundle.has_sizes())
       HOIST_TRY_VOID(bundle.choose_input_shape(i, {shape.begin() + (varies[i] ? 1 : 0), shape.end()}));
   }
   if (!command.load_states.empty()) HOIST_TRY_VOID(bundle.load_states(command.load_states));

@@ -92,6 +92,9 @@ Result<ExitCode> verify_derivation(const Options& command) {
   for (size_t i = 0, count = 1; i < count; ++i) {
     HOIST_TRY(const BundleInfo info, read_bundle(command.subject, true, i));
     count = std::max<size_t>(info.sizes.size(), 1);
+    if (!info.plan.open_sizes.empty())
+      return usage_error("--derivation", "is not checked for a range of sizes: the derivation is that of one of them",
+                         "hoist verify without it compares the kernels");
     std::optional<Program> model;
     if (!command.source.empty()) {
       HOIST_TRY(model, read_program_of(command.source, command.model.values, info, command.model.bounds));

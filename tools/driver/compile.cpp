@@ -17,6 +17,7 @@
 #include "ir/base/threads.h"
 #include "ir/evaluate/evaluate.h"
 #include "ir/evaluate/interpreter/interpret_cost.h"
+#include "ir/language/size_operations.h"
 #include "ir/plan/region.h"
 #include "ir/properties/properties.h"
 #include "ir/text/text.h"
@@ -105,11 +106,21 @@ Result<Nothing> add_extremes(PlanKernel& kernel, Expr term, const std::map<std::
   return Nothing{};
 }
 
-Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const CompileOptions& options, const Profile& profile,
-                                  uint64_t seed, std::vector<int>& order, std::vector<std::string>& objects) {
+// The parts of a compiled kernel that the plan as a whole needs.
+struct KernelParts {
+  std::vector<int> order;            // of the kernel's parameters in its arguments
+  std::vector<std::string> objects;  // native code for each target
+  std::array<Nat, 2> open_global = {1, 1};
+};
+
+Result<PlanKernel> compile_kernel(const LoweredKernel& kernel, const std::vector<std::string>& sizes,
+                                  const CompileOptions& options, const Profile& profile, uint64_t seed,
+                                  KernelParts& parts) {
+  std::vector<int>& order = parts.order;
   if (!kernel.host.empty()) return host_kernel(kernel, order);
-  HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile, options.targets, options.emitted.get()));
-  objects = std::move(emitted.objects);
+  HOIST_TRY(EmittedKernel emitted, emit_kernel(kernel, profile, options.targets, options.emitted.get(), sizes));
+  parts.open_global = emitted.open_global;
+  parts.objects = std::move(emitted.objects);
   PlanKernel out;
   out.name = kernel.name;
   out.layers = kernel.layers;
@@ -205,6 +216,41 @@ std::vector<Domain> input_domains(const Program& program) {
   return any ? out : std::vector<Domain>{};
 }
 
+PlanNumber open_number(PlanNumber::Kind kind, size_t owner, size_t dimension, const Nat& value,
+                       const std::vector<PlanSize>& sizes) {
+  PlanNumber out = {kind, static_cast<int>(owner), static_cast<int>(dimension), {}};
+  for (const SizeOperation& operation : operations_of(value)) {
+    const auto size =
+        std::find_if(sizes.begin(), sizes.end(), [&](const PlanSize& s) { return s.name == operation.text; });
+    out.value.push_back(
+        {operation.kind, operation.kind == SizeOperation::name ? size - sizes.begin() : operation.value});
+  }
+  return out;
+}
+
+// The numbers that depend on sizes; sets the launch sizes for the largest ones.
+void add_open_sizes(const LoweredModel& lowered, const std::vector<KernelParts>& parts,
+                    std::vector<PlanKernel>& kernels, Plan& plan) {
+  plan.open_sizes = lowered.open_sizes;
+  if (plan.open_sizes.empty()) return;
+  std::map<std::string, Nat> largest;
+  for (const PlanSize& size : plan.open_sizes) largest.emplace(size.name, size.most);
+  const auto add = [&](PlanNumber::Kind kind, size_t owner, size_t dimension, const Nat& value) {
+    if (!value.is_constant()) plan.open_numbers.push_back(open_number(kind, owner, dimension, value, plan.open_sizes));
+  };
+  for (size_t i = 0; i < lowered.open_shapes.size(); ++i) {
+    for (size_t d = 0; d < lowered.open_shapes[i].size(); ++d)
+      add(PlanNumber::Kind::extent, i, d, lowered.open_shapes[i][d]);
+  }
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    for (size_t d = 0; d < parts[i].open_global.size(); ++d) {
+      kernels[i].global[d] = static_cast<uint64_t>(parts[i].open_global[d].substitute(largest).value());
+      add(PlanNumber::Kind::global, i, d, parts[i].open_global[d]);
+    }
+    add(PlanNumber::Kind::operations, i, 0, lowered.kernels[i].open_operations);
+  }
+}
+
 }  // namespace
 
 std::string options_text(const CompileOptions& options) {
@@ -239,7 +285,8 @@ Result<EmittedKernel> EmittedKernels::emit(Expr low_level, const EmitOptions& op
 }
 
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
-                                  const std::vector<std::string>& targets, EmittedKernels* known) {
+                                  const std::vector<std::string>& targets, EmittedKernels* known,
+                                  const std::vector<std::string>& sizes) {
   if (!kernel.host.empty()) {
     EmittedKernel none;
     none.source = on_host_text(kernel.host);
@@ -253,7 +300,9 @@ Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& pr
   options.native = targets;
   options.cold = kernel.cold;
   options.computed = kernel.computed;
-  auto emitted = known ? known->emit(kernel.expression, options) : emit(kernel.expression, options);
+  options.sizes = sizes;
+  const Expr term = kernel.open != nullptr ? kernel.open : kernel.expression;
+  auto emitted = known ? known->emit(term, options) : emit(term, options);
   if (emitted && emitted->local_bytes > static_cast<uint64_t>(profile.local_memory)) {
     return Diagnostic{
         "kernel " + kernel.name,
@@ -286,16 +335,16 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   for (PlanLaunch& launch : lowered.launches) launch.name += options.kernel_suffix;
   size_t count = lowered.kernels.size();
   std::vector<PlanKernel> kernels(count);
-  std::vector<std::vector<int>> orders(count);
-  std::vector<std::vector<std::string>> objects(count);
+  std::vector<KernelParts> parts(count);
+  std::vector<std::string> sizes;
+  for (const PlanSize& size : lowered.open_sizes) sizes.push_back(size.name);
   Diagnostics problems;
   std::mutex mutex;
   size_t done = 0;
   const auto compile = [&](size_t i) {
     cancellation_point();
     const Stopwatch one;
-    auto compiled =
-        compile_kernel(lowered.kernels[i], options, profile, lowered.program.hash + i, orders[i], objects[i]);
+    auto compiled = compile_kernel(lowered.kernels[i], sizes, options, profile, lowered.program.hash + i, parts[i]);
     if (compiled)
       spdlog::debug("kernel {}: {} bytes of source, {:.3f} s", compiled->name, compiled->source.size(), one.seconds());
     std::lock_guard lock(mutex);
@@ -322,10 +371,13 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
     plan.preamble = preamble();
     plan.build_options = build_options();
   } else {
+    std::vector<std::vector<std::string>> objects;
+    for (KernelParts& part : parts) objects.push_back(std::move(part.objects));
     HOIST_TRY(plan.native_files, native_files(kernels, objects, options.targets));
     plan.targets = options.targets;
   }
   plan.arena_bytes = lowered.arena_bytes;
+  add_open_sizes(lowered, parts, kernels, plan);
   plan.arrays = std::move(lowered.arrays);
   plan.kernels = std::move(kernels);
   plan.inputs = lowered.inputs;
@@ -341,7 +393,8 @@ Result<Plan> make_plan(LoweredModel lowered, const CompileOptions& options, cons
   plan.steps = std::move(lowered.steps);
   for (PlanStep& step : plan.steps) {
     std::vector<int> arguments;
-    for (int i : orders[static_cast<size_t>(step.kernel)]) arguments.push_back(step.arguments[static_cast<size_t>(i)]);
+    for (int i : parts[static_cast<size_t>(step.kernel)].order)
+      arguments.push_back(step.arguments[static_cast<size_t>(i)]);
     step.arguments = arguments;
   }
   plan.layers = lowered.layers;

@@ -44,9 +44,10 @@ struct CompileOptions {
 /// All options that change kernels, as text, for plans and records.
 std::string options_text(const CompileOptions& options);
 
-/// Emits one kernel. Errors name the kernel.
+/// Emits one kernel; `sizes` are the open sizes that it has as arguments. Errors name the kernel.
 Result<EmittedKernel> emit_kernel(const LoweredKernel& kernel, const Profile& profile,
-                                  const std::vector<std::string>& targets = {}, EmittedKernels* known = nullptr);
+                                  const std::vector<std::string>& targets = {}, EmittedKernels* known = nullptr,
+                                  const std::vector<std::string>& sizes = {});
 
 /// The term of a kernel for the plan: parameters that its code does not read are replaced by zeros.
 Expr reading_only(Expr term, const std::vector<std::string>& arguments);

@@ -13,6 +13,7 @@
 #include "ir/target/starter_profiles.h"
 #include "ir/text/parse/near_miss.h"
 #include "lowering/rules/rules.h"
+#include "lowering/sizes/open_model.h"
 #include "tools/base/files.h"
 #include "tools/base/terminal.h"
 #include "tools/driver/input_values.h"
@@ -259,6 +260,30 @@ Result<CompiledModel> compile_model(Program program, const ModelOptions& given) 
   progress.show("compiling " + program.name);
   HOIST_TRY(OpenedModel model, open_model(std::move(program), options));
   return compile_model(std::move(model), options);
+}
+
+Result<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& given,
+                                    const PlanSize& size) {
+  ModelOptions options = given;
+  if (options.targets.empty())
+    return usage_error("--dim " + size.name, "leaves a size open, which native code alone can do",
+                       "add --target native");
+  HOIST_TRY_VOID(read_schedule_scripts(options));
+  HOIST_TRY(Profile profile, choose_profile(options));
+  const auto program = [path, options, name = size.name](int64_t n) {
+    ModelOptions one = options;
+    one.dimensions.push_back(name + "=" + std::to_string(n));
+    return read_program(path, one);
+  };
+  HOIST_TRY(Program largest, program(size.most));
+  CompileOptions compile = compile_options(options);
+  HOIST_TRY(LoweredModel lowered, lower_open(program, size, compile.lower, profile));
+  std::vector<LoweredGroup> groups = lowered.groups;
+  Progress progress;
+  compile.progress = kernel_progress(progress, largest.name);
+  HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
+  return CompiledModel{std::move(largest), std::move(profile),       std::move(plan), std::move(groups),
+                       options.user_rules, std::move(options.times), program};
 }
 
 std::function<void(size_t done, size_t all)> kernel_progress(Progress& progress, const std::string& model) {

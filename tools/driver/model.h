@@ -107,9 +107,14 @@ struct CompiledModel {
   std::vector<LoweredGroup> groups;                  ///< one per step: the derivation of its kernel
   std::shared_ptr<const UserRules> rules = nullptr;  ///< the user's rules, which groups may name
   tuning::KernelTimes times = {};                    ///< measured times, as in ModelOptions
+  /// With an open size: operator calls for a value of it.
+  std::function<Result<Program>(int64_t size)> program_of_size = {};
 };
 Result<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options);
 Result<CompiledModel> compile_model(Program program, const ModelOptions& options);
+/// The model for all values of an open size, as native code. `options.dimensions` has the other sizes.
+Result<CompiledModel> compile_model(const std::filesystem::path& path, const ModelOptions& options,
+                                    const PlanSize& size);
 /// Completes the compilation of a model that was opened with these options and whose files have been read.
 Result<CompiledModel> compile_model(OpenedModel model, const ModelOptions& options);
 

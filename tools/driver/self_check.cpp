@@ -10,6 +10,7 @@
 #include "ir/base/seeded.h"
 #include "ir/base/stopwatch.h"
 #include "ir/evaluate/interpreter/interpret_cost.h"
+#include "ir/program/program_values.h"
 #include "ir/text/text.h"
 #include "lowering/rules/rules.h"
 #include "lowering/terms/terms.h"
@@ -282,6 +283,41 @@ Result<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& pl
   }
   out.seconds = stopwatch.seconds();
   return out;
+}
+
+Result<std::vector<int64_t>> check_open_size(const std::filesystem::path& folder, const CompiledModel& model,
+                                             const RunOptions& options) {
+  constexpr double most_operations = operations_a_second, relative = 1e-3, absolute = 1e-4;
+  const PlanSize& size = model.plan.open_sizes.front();
+  double operations = 1;
+  for (const PlanStep& step : model.plan.steps)
+    operations += static_cast<double>(model.plan.kernels[static_cast<size_t>(step.kernel)].operations);
+  const auto affordable = static_cast<int64_t>(static_cast<double>(size.most) * most_operations / operations);
+  const int64_t most = std::clamp(affordable, size.least, size.most), range = most - size.least;
+  uint64_t seed = model.plan.model_hash;
+  const auto random = [&] { return static_cast<int64_t>(next_random(seed) % static_cast<uint64_t>(range + 1)); };
+  const std::set<int64_t> sizes = {size.least, std::min((size.least + range / 2) | 1, most), size.least + random()};
+  HOIST_TRY(BundleRunner bundle, with_kind(ErrorKind::device, BundleRunner::open(folder, options)));
+  for (const int64_t n : sizes) {
+    HOIST_TRY(const Program program, model.program_of_size(n));
+    for (size_t i = 0; i < program.inputs.size(); ++i)
+      HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.choose_input_shape(i, shape_of(program.inputs[i].second))));
+    const std::vector<Tensor> inputs = seeded_inputs(bundle, model.plan, model.plan.model_hash);
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, set_run(bundle, {inputs}, 0)));
+    HOIST_TRY_VOID(with_kind(ErrorKind::device, bundle.run()));
+    HOIST_TRY(const std::vector<Tensor> expected, program_outputs(program, inputs));
+    for (size_t i = 0; i < expected.size(); ++i) {
+      HOIST_TRY(const Tensor found, with_kind(ErrorKind::device, bundle.output(i)));
+      if (!is_float(found.scalar())) continue;  // a rounding may change an integer, such as the place of a maximum
+      const Comparison comparison = compare(found, expected[i], relative, absolute);
+      if (comparison.agrees()) continue;
+      return Diagnostic{
+          fmt::format("self-check at {} = {}", size.name, n),
+          fmt::format("output {} differs from the model's: {}", bundle.outputs()[i].name, comparison.difference),
+          "send it to the project: this is a bug of hoist", ErrorKind::difference};
+    }
+  }
+  return std::vector<int64_t>(sizes.begin(), sizes.end());
 }
 
 std::string origin_of(const RuleTable& rules, const Derivation& derivation, const Bindings& reads, int64_t position) {

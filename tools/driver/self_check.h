@@ -58,6 +58,7 @@ struct SelfCheck {
   std::string driver_cache;                                 ///< "hit", or "miss: REASON"
   size_t kernels = 0, kernels_whole = 0, kernels_left = 0;  ///< compared, compared in full, skipped
   uint64_t compared = 0;
+  std::vector<int64_t> sizes;  ///< values of an open size at which the outputs agree with the model's
   std::string ended;  ///< the reason why a step and all later steps could not run on seeded inputs; otherwise ""
   double seconds = 0, driver_seconds = 0;
   std::optional<KernelMismatch> mismatch;  ///< the first
@@ -81,6 +82,12 @@ std::vector<std::vector<Tensor>> seeded_runs(const BundleRunner& bundle, const P
 Result<SelfCheck> self_check(const std::filesystem::path& folder, const Plan& plan,
                              const std::vector<LoweredGroup>& derivations, double seconds = 1,
                              const RuleTable& rules = lowering_rules(), RunOptions options = {});
+
+/// Runs the bundle of a model with an open size at the smallest value, an odd one and a random one, as large as the
+/// evaluator allows in about a second each, and compares the outputs with the model's. Returns the values. Errors: an
+/// output differs.
+Result<std::vector<int64_t>> check_open_size(const std::filesystem::path& folder, const CompiledModel& model,
+                                             const RunOptions& options);
 
 /// The first step of a derivation that changes the value at the position or, if none does, a text that names the code
 /// generator. `reads` are by the names in the derivation's terms.

@@ -62,6 +62,28 @@ Result<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& dim
   return out;
 }
 
+Result<std::optional<OpenSize>> open_size(const std::vector<std::string>& dimensions) {
+  std::optional<OpenSize> out;
+  std::vector<std::string> others;
+  for (const std::string& text : dimensions) {
+    const size_t equals = text.rfind('='), dots = text.find("..", equals == std::string::npos ? text.size() : equals);
+    if (dots == std::string::npos) {
+      others.push_back(text);
+      continue;
+    }
+    const std::string name = text.substr(0, equals);
+    HOIST_TRY(const DimensionValue least, with_kind(ErrorKind::usage, parse_dimension_value(text.substr(0, dots))));
+    HOIST_TRY(const DimensionValue most,
+              with_kind(ErrorKind::usage, parse_dimension_value(name + "=" + text.substr(dots + 2))));
+    if (least.extent < 1 || most.extent < least.extent)
+      return usage_error("--dim " + text, "is an empty range", "write " + name + "=1..512");
+    if (out) return usage_error("--dim " + text, "leaves a second size open", "a bundle leaves one size open");
+    out = OpenSize{{name, least.extent, most.extent}, {}};
+  }
+  if (out) out->dimensions = std::move(others);
+  return out;
+}
+
 Result<Sizes> parse_sizes(const std::vector<std::string>& dimensions) {
   Sizes out;
   for (const std::string& text : dimensions) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,14 @@ struct SizeChoice {
 /// Every combination of the sizes, the first sizes first; a single one without sizes if no --dim has several values.
 /// Wrong use: more combinations than a bundle may hold, or a size given twice.
 Result<std::vector<SizeChoice>> size_choices(const std::vector<std::string>& dimensions);
+
+/// The size that a run chooses: --dim length=1..512, which leaves the other options. Wrong use: more than one, or an
+/// empty range.
+struct OpenSize {
+  PlanSize size;
+  std::vector<std::string> dimensions;  ///< the other options
+};
+Result<std::optional<OpenSize>> open_size(const std::vector<std::string>& dimensions);
 
 Result<Sizes> parse_sizes(const std::vector<std::string>& dimensions);
 

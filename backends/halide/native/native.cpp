@@ -50,15 +50,17 @@ Result<NativeCode> compiled(H::Func& result, const Emitter& emitter, const std::
   HOIST_TRY(const TemporaryFolder scratch, TemporaryFolder::make());  // Halide only writes files
   auto passes = make_passes({.result = result.name(),
                              .loops = emitter.group_loops(),
+                             .extents = emitter.group_extents(),
                              .inputs = emitter.input_arrays(),
                              .native = &target,
-                             .groups = &out.groups,
                              .prefetched = &out.prefetched});
   H::Pipeline pipeline(result);
   for (auto& pass : passes) pipeline.add_custom_lowering_pass(pass.get(), [] {});
   std::vector<H::Argument> arguments;
   for (const char* name : {first_group, group_count})
     arguments.emplace_back(name, H::Argument::InputScalar, H::Int(32), 0, H::ArgumentEstimates{});
+  for (const std::string& name : emitter.sizes())
+    arguments.emplace_back(size_argument(name), H::Argument::InputScalar, H::Int(32), 0, H::ArgumentEstimates{});
   arguments.insert(arguments.end(), emitter.arguments().begin(), emitter.arguments().end());
   const std::string path = (scratch.path() / "kernel.o").string();
   pipeline.compile_to_module(arguments, function, halide_target(target), H::LinkageType::ExternalPlusArgv)

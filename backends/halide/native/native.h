@@ -10,7 +10,6 @@ namespace hoist::emission {
 
 struct NativeCode {
   std::string object;                ///< an object file for the target
-  uint64_t groups = 1;               ///< number of groups of the kernel
   std::set<std::string> prefetched;  ///< arrays that it prefetches, by Halide's names
 };
 

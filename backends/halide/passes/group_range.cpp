@@ -1,6 +1,6 @@
 // Merges the loops over groups into one loop over a range of group numbers, which the caller of the kernel chooses.
 // Loops of one step may have been removed before.
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,29 +12,28 @@ namespace {
 
 class GroupRange : public IRMutator {
  public:
-  GroupRange(const std::vector<std::string>& loops, uint64_t* groups)
-      : loops_(loops.begin(), loops.end()), groups_(*groups) {
-    groups_ = 1;
+  explicit GroupRange(const PassInput& input) {
+    for (size_t i = 0; i < input.loops.size(); ++i) extents_.emplace(input.loops[i], input.extents[i]);
   }
 
  private:
   using IRMutator::visit;
-  std::set<std::string> loops_;
-  uint64_t& groups_;
+  std::map<std::string, Nat> extents_;  // of the loops over groups
+  Nat inside_ = 1;                      // groups of the loops inside
   std::string number_;
 
   Stmt visit(const For* op) override {
-    if (loops_.count(op->name) == 0) return IRMutator::visit(op);
-    const auto extent = as_const_int(op->extent);
-    if (!extent || *extent < 1 || !is_const_zero(op->min)) unsupported("a group map whose extent is unknown");
+    const auto found = extents_.find(op->name);
+    if (found == extents_.end()) return IRMutator::visit(op);
+    if (!is_const_zero(op->min)) unsupported("a group map that does not begin at 0");
     const bool outermost = number_.empty();
     if (outermost) number_ = unique_name("group");
     Stmt body = mutate(op->body);
-    const HExpr number = Variable::make(Halide::Int(32), number_);
-    HExpr place = groups_ == 1 ? number : number / static_cast<int32_t>(groups_);
-    if (!outermost) place = place % static_cast<int32_t>(*extent);
-    groups_ *= static_cast<uint64_t>(*extent);
-    if (groups_ >= uint64_t{1} << 31) unsupported("more than 2147483647 groups");
+    const HExpr group = Variable::make(Halide::Int(32), number_);
+    HExpr place = inside_ == Nat(1) ? group : group / number(inside_);
+    if (!outermost) place = place % number(found->second);
+    inside_ = inside_ * found->second;
+    if (upper_bound(inside_) >= int64_t{1} << 31) unsupported("more than 2147483647 groups");
     body = LetStmt::make(op->name, place, body);
     if (!outermost) return body;
     return For::make(number_, Variable::make(Halide::Int(32), first_group),
@@ -45,6 +44,6 @@ class GroupRange : public IRMutator {
 
 }  // namespace
 
-MadePass group_range(const PassInput& input) { return std::make_unique<GroupRange>(input.loops, input.groups); }
+MadePass group_range(const PassInput& input) { return std::make_unique<GroupRange>(input); }
 
 }  // namespace hoist::emission

@@ -19,9 +19,9 @@ namespace hoist::emission {
 struct PassInput {
   std::string result;                           ///< the name of the result's Func
   std::vector<std::string> loops;               ///< the loops over groups, outermost first
+  std::vector<Nat> extents;                     ///< their extents
   InputArrays inputs;                           ///< the arrays that the kernel reads
   const NativeTarget* native = nullptr;         ///< null for OpenCL C
-  uint64_t* groups = nullptr;                   ///< native code: set to the number of groups
   std::set<std::string>* prefetched = nullptr;  ///< set to the arrays that the kernel prefetches
 };
 

@@ -301,8 +301,8 @@ static void rest(void) {
 #endif
 }
 
-static void call_groups(hoist_native_function function, hoist_native_buffer* const* arguments, size_t count,
-                        int32_t first, int32_t groups, void** own) {
+static void call_groups(hoist_native_function function, void* const* arguments, size_t count, int32_t first,
+                        int32_t groups, void** own) {
   own[0] = &first;
   own[1] = &groups;
   for (size_t i = 0; i < count; ++i) own[2 + i] = arguments[i];
@@ -311,8 +311,8 @@ static void call_groups(hoist_native_function function, hoist_native_buffer* con
 
 /* Runs groups numbered with the divided loop outermost: number n is group n / outside of that loop, in its repetition
  * n % outside. The kernel numbers them the other way round. */
-static void call_divided(hoist_native_function function, hoist_native_buffer* const* arguments, size_t count,
-                         uint64_t groups, uint64_t outside, uint64_t begin, uint64_t end, void** own) {
+static void call_divided(hoist_native_function function, void* const* arguments, size_t count, uint64_t groups,
+                         uint64_t outside, uint64_t begin, uint64_t end, void** own) {
   for (uint64_t i = 0; i < outside; ++i) {
     const uint64_t first = (begin + outside - 1 - i) / outside, last = (end + outside - 1 - i) / outside;
     if (first == last) continue;
@@ -337,8 +337,7 @@ static uint32_t take_share(hoist_workers* w, unsigned share, void** own) {
     if (piece >= pieces || all >> piece == 0) return done; /* also if the ticket is shut */
     const uint64_t first = end - (all >> piece), last = piece + 1 == pieces ? end : end - (all >> (piece + 1));
     if (!__atomic_compare_exchange_n(tickets, &ticket, ticket + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    call_divided((hoist_native_function)function, (hoist_native_buffer* const*)arguments, count, groups, outside, first,
-                 last, own);
+    call_divided((hoist_native_function)function, (void* const*)arguments, count, groups, outside, first, last, own);
     done += (uint32_t)(last - first);
   }
 }
@@ -479,9 +478,8 @@ static uint32_t share_pieces(const uint64_t grid[2], unsigned threads) {
   return pieces;
 }
 
-HOIST_INTERNAL void hoist_workers_run(hoist_workers* w, hoist_native_function function,
-                                      hoist_native_buffer* const* arguments, size_t argument_count,
-                                      const uint64_t grid[2], int64_t operations, int shared) {
+HOIST_INTERNAL void hoist_workers_run(hoist_workers* w, hoist_native_function function, void* const* arguments,
+                                      size_t argument_count, const uint64_t grid[2], int64_t operations, int shared) {
   const uint32_t groups = (uint32_t)(grid[0] * grid[1]);
   if (!shared || w->count == 1 || groups < 2) {
     call_groups(function, arguments, argument_count, 0, (int32_t)groups, w->own_arguments);

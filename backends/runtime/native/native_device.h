@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* Receives pointers to the first group (int32_t) and to the number of groups, then a hoist_native_buffer per
- * argument. */
+/* Receives pointers to the first group (int32_t) and to the number of groups, to each open size (int32_t), then a
+ * hoist_native_buffer per argument. */
 typedef int (*hoist_native_function)(void** arguments);
 
 /* Halide's halide_buffer_t; kernels know all shapes and only use `host`, which is a multiple of 64. */
@@ -53,9 +53,8 @@ HOIST_INTERNAL void hoist_workers_wake(hoist_workers* workers);
 /* Runs all groups of a kernel and returns when they are done, in the calling thread alone or shared by all awake
  * threads; many operations wake the others. The grid is grid[1] repetitions of grid[0] groups, which the threads
  * divide. */
-HOIST_INTERNAL void hoist_workers_run(hoist_workers* workers, hoist_native_function function,
-                                      hoist_native_buffer* const* arguments, size_t argument_count,
-                                      const uint64_t grid[2], int64_t operations, int shared);
+HOIST_INTERNAL void hoist_workers_run(hoist_workers* workers, hoist_native_function function, void* const* arguments,
+                                      size_t argument_count, const uint64_t grid[2], int64_t operations, int shared);
 /* Processors that this process may use, at least 1. */
 HOIST_INTERNAL unsigned hoist_processors(void);
 /* A monotonic clock. */

@@ -27,9 +27,10 @@ struct hoist_native {
   unsigned char** memory; /* one per array */
   unsigned char** owned;  /* one per array; NULL if the memory belongs to other memory */
   hoist_native_buffer* buffers;
-  hoist_native_buffer** arguments; /* arguments of all steps in order */
-  size_t* starts;                  /* starts of each step in `arguments` */
-  int64_t* operations;             /* operations of each step */
+  int32_t sizes[HOIST_MOST_OPEN_SIZES]; /* the open sizes, arguments of every kernel */
+  void** arguments;                     /* arguments of all steps in order: the sizes, then buffers */
+  size_t* starts;                       /* starts of each step in `arguments` */
+  int64_t* operations;                  /* operations of each step */
   hoist_sharing sharing;
 };
 
@@ -86,13 +87,14 @@ static hoist_status native_steps(hoist_bundle* b) {
   const hoist_plan* plan = &b->plan;
   hoist_native* n = b->native;
   size_t all = 0;
-  for (size_t i = 0; i < plan->step_count; ++i) all += plan->steps[i].argument_count;
+  for (size_t i = 0; i < plan->step_count; ++i) all += plan->open_size_count + plan->steps[i].argument_count;
   n->arguments = calloc(all + 1, sizeof *n->arguments);
   n->starts = calloc(plan->step_count + 1, sizeof *n->starts);
   if (!n->arguments || !n->starts) return hoist_no_memory(&b->error, all);
   all = 0;
   for (size_t i = 0; i < plan->step_count; ++i) {
     n->starts[i] = all;
+    for (size_t k = 0; k < plan->open_size_count; ++k) n->arguments[all++] = &n->sizes[k];
     for (size_t k = 0; k < plan->steps[i].argument_count; ++k)
       n->arguments[all++] = &n->buffers[plan->steps[i].arguments[k]];
   }
@@ -109,11 +111,17 @@ static int64_t work_of(const hoist_plan* plan, size_t i) {
   return kernel->operations + (int64_t)(plan->arrays[step->arguments[step->argument_count - 1]].bytes / 4);
 }
 
+static void native_resize(hoist_bundle* b) {
+  hoist_native* n = b->native;
+  for (size_t i = 0; i < b->plan.open_size_count; ++i) n->sizes[i] = (int32_t)b->plan.open_sizes[i].now;
+  for (size_t i = 0; i < b->plan.step_count; ++i) n->operations[i] = work_of(&b->plan, i);
+}
+
 static hoist_status native_operations(hoist_bundle* b) {
   hoist_native* n = b->native;
   n->operations = calloc(b->plan.step_count + 1, sizeof *n->operations);
   if (!n->operations) return hoist_no_memory(&b->error, b->plan.step_count);
-  for (size_t i = 0; i < b->plan.step_count; ++i) n->operations[i] = work_of(&b->plan, i);
+  native_resize(b);
   return HOIST_OK;
 }
 
@@ -146,6 +154,7 @@ static hoist_status native_open(hoist_bundle* b, const hoist_options* options) {
   for (size_t i = 0; i < plan->kernel_count; ++i) {
     if (plan->kernels[i].parameter_count > most) most = plan->kernels[i].parameter_count;
   }
+  most += plan->open_size_count;
   unsigned threads = b->target.compute_units;
   if (options->threads && (unsigned)options->threads < threads) threads = (unsigned)options->threads;
   n->workers = hoist_workers_make(threads, most);
@@ -222,8 +231,9 @@ static hoist_status native_step(hoist_bundle* b, size_t i) {
   const hoist_plan_kernel* kernel = &b->plan.kernels[step->kernel];
   hoist_native* n = b->native;
   if (kernel->host) return hoist_host_step(b, i);
-  hoist_workers_run(n->workers, n->functions[step->kernel], n->arguments + n->starts[i], step->argument_count,
-                    kernel->global, n->operations[i], n->operations[i] >= hoist_sharing_least(&n->sharing));
+  hoist_workers_run(n->workers, n->functions[step->kernel], n->arguments + n->starts[i],
+                    b->plan.open_size_count + step->argument_count, kernel->global, n->operations[i],
+                    n->operations[i] >= hoist_sharing_least(&n->sharing));
   return HOIST_OK;
 }
 
@@ -313,17 +323,19 @@ static void native_drop_argument(hoist_bundle* b, hoist_argument* argument) {
 
 static hoist_status native_run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
                                       const hoist_argument* arguments) {
-  const size_t count = kernel->parameter_count;
+  const size_t count = kernel->parameter_count, sizes = b->plan.open_size_count;
   hoist_native* n = b->native;
   hoist_native_buffer* buffers = calloc(count + 1, sizeof *buffers);
-  hoist_native_buffer** pointers = calloc(count + 1, sizeof *pointers);
+  void** pointers = calloc(sizes + count + 1, sizeof *pointers);
   const int has_memory = buffers && pointers;
+  for (size_t i = 0; has_memory && i < sizes; ++i) pointers[i] = &n->sizes[i];
   for (size_t i = 0; has_memory && i < count; ++i) {
     buffers[i].host = arguments[i].memory + arguments[i].guard;
-    pointers[i] = &buffers[i];
+    pointers[sizes + i] = &buffers[i];
   }
   if (has_memory) {
-    hoist_workers_run(n->workers, n->functions[kernel - b->plan.kernels], pointers, count, kernel->global, 0, 0);
+    hoist_workers_run(n->workers, n->functions[kernel - b->plan.kernels], pointers, sizes + count, kernel->global, 0,
+                      0);
   }
   free(buffers);
   free(pointers);
@@ -342,6 +354,7 @@ HOIST_INTERNAL const hoist_engine* hoist_native_engine(void) {
                                       native_copy,
                                       native_set_number,
                                       native_swap,
+                                      native_resize,
                                       native_stage,
                                       native_run,
                                       native_profile,

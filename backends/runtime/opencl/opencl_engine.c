@@ -403,9 +403,9 @@ static hoist_status run_kernel(hoist_bundle* b, const hoist_plan_kernel* kernel,
 
 HOIST_INTERNAL const hoist_engine* hoist_opencl_engine(void) {
   static const hoist_engine engine = {
-      "OpenCL",      open_on_device, hoist_opencl_close, write_array,       read_array,     read_all, memory_of,
-      write_later,   copy_array,     set_number,         hoist_opencl_swap, make_staging,   run,      profile,
-      make_argument, read_argument,  drop_argument,      run_kernel,        guard_alignment};
+      "OpenCL",    open_on_device, hoist_opencl_close, write_array,       read_array, read_all,       memory_of,
+      write_later, copy_array,     set_number,         hoist_opencl_swap, NULL,       make_staging,   run,
+      profile,     make_argument,  read_argument,      drop_argument,     run_kernel, guard_alignment};
   return &engine;
 }
 

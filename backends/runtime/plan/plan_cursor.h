@@ -52,6 +52,7 @@ HOIST_INTERNAL void hoist_take_domain(hoist_cursor* c, hoist_plan_parameter* r);
 HOIST_INTERNAL void hoist_take_regions(hoist_cursor* c, hoist_plan_parameter* r);
 HOIST_INTERNAL void hoist_take_items(hoist_cursor* c, hoist_plan* r);
 HOIST_INTERNAL void hoist_take_states(hoist_cursor* c, hoist_plan* r);
+HOIST_INTERNAL void hoist_take_open_sizes(hoist_cursor* c, hoist_plan* r);
 HOIST_INTERNAL void hoist_take_sizes_and_shapes(hoist_cursor* c, hoist_plan_specialisation* r);
 /* The expansions of rows that read record `r`. */
 #define HOIST_TAKE(kind, name) hoist_take_##kind(c, &r->name);

@@ -21,6 +21,8 @@
   K(place, int, 1, value <= HOIST_PLACE_CLEARED, "unknown place of an array") \
   K(device_kind, int, 1, value <= 1, "an unknown kind of device") \
   K(control_kind, int, 1, value <= 1, "an unknown kind of control") \
+  K(operation_kind, int, 1, value <= HOIST_SIZE_MAXIMUM, "an unknown operation on sizes") \
+  K(number_kind, int, 1, value <= HOIST_NUMBER_OPERATIONS, "an unknown kind of number") \
   K(iterations, uint64_t, 8, value <= HOIST_MOST_ITERATIONS, "a loop of too many iterations") \
   K(array_index, uint32_t, 4, value < c->plan->array_count, "an index names a missing array") \
   K(array_or_none, uint32_t, 4, value == HOIST_NO_ARRAY || value < c->plan->array_count, "an index names a missing array") \
@@ -150,6 +152,24 @@
   F(text, folder)         /* "" for the first */ \
   S(sizes_and_shapes, 0)  /* a word per name of a size, a list of extents per input */
 
+/* A size that a run chooses. Native kernels have the sizes as arguments (int32_t), in order, before the arrays. */
+#define HOIST_OPEN_SIZE_FIELDS(F, L, S) \
+  F(text, name) \
+  F(integer, least) \
+  F(integer, most)
+
+/* An operation on a stack: see HOIST_SIZE_CONSTANT and the following. */
+#define HOIST_OPERATION_FIELDS(F, L, S) \
+  F(operation_kind, kind) \
+  F(integer, value)       /* the constant, or the index of the open size */
+
+/* A number of the plan that depends on open sizes: the plan has its value for the largest ones. */
+#define HOIST_OPEN_NUMBER_FIELDS(F, L, S) \
+  F(number_kind, kind) \
+  F(count, owner)         /* index of the array or kernel */ \
+  F(count, dimension) \
+  L(operation, value, operation_count)
+
 #define HOIST_PLAN_FIELDS(F, L, S) \
   F(text, model_name) \
   F(word, model_hash) \
@@ -172,7 +192,8 @@
   L(string, strings, string_count)      /* the strings whose handles weights and kernels contain */ \
   L(text, size_names, size_count)       /* none if the model is compiled for one set of sizes */ \
   L(specialisation, specialisations, specialisation_count) \
-  S(states, 0)                          /* a list if there are states; without them the plan ends here */
+  S(states, 0)                          /* a list if there are states or open sizes; else the plan ends here */ \
+  S(open_sizes, 0)                      /* lists of open sizes and open numbers; without them the plan ends here */
 
 /* How pixels become an input: the fields of hoist_preprocessing that do not follow from the input's shape.
  * preprocessing.bin is a list of inputs, each a count and these fields. */
@@ -204,6 +225,9 @@
   P(saved_state, HOIST_SAVED_STATE_FIELDS) \
   R(extent, HOIST_EXTENT_FIELDS) \
   R(specialisation, HOIST_SPECIALISATION_FIELDS) \
+  R(open_size, HOIST_OPEN_SIZE_FIELDS) \
+  P(operation, HOIST_OPERATION_FIELDS) \
+  R(open_number, HOIST_OPEN_NUMBER_FIELDS) \
   P(pixels, HOIST_PIXELS_FIELDS)
 
 /* clang-format on */

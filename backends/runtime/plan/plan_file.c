@@ -72,7 +72,7 @@ HOIST_INTERNAL void hoist_take_states(hoist_cursor* c, hoist_plan* r) {
   HOIST_TAKE_LIST(state, states, state_count)
   if (hoist_has_failed(c)) return;
   size_t next = r->model_output_count;
-  int good = r->state_count > 0 && hoist_first_extent(r) <= r->output_count;
+  int good = (r->state_count > 0 || c->at < c->size) && hoist_first_extent(r) <= r->output_count;
   for (size_t i = 0; i < r->state_count && good; ++i) {
     good &= r->outputs[next++] == r->states[i].written;
     if (r->states[i].initial != HOIST_NO_ARRAY) good &= r->outputs[next++] == r->states[i].initial;

@@ -28,6 +28,9 @@ extern "C" {
 /* Limit of specialisations of one bundle. */
 #define HOIST_MOST_SPECIALISATIONS 64u
 
+/* Limit of sizes that a run chooses. */
+#define HOIST_MOST_OPEN_SIZES 16u
+
 /* Limit of arguments of all steps of one fused launch: no driver supports more, and a check compares their pairs. */
 #define HOIST_MOST_LAUNCH_ARGUMENTS 1024u
 
@@ -76,6 +79,21 @@ HOIST_INTERNAL void hoist_seeded_extremes(int scalar, uint64_t seed, uint32_t pa
 
 enum { HOIST_PLACE_INPUT, HOIST_PLACE_OUTPUT, HOIST_PLACE_WEIGHTS, HOIST_PLACE_ARENA, HOIST_PLACE_CLEARED };
 enum { HOIST_ITEM_STEP, HOIST_ITEM_ENTER, HOIST_ITEM_OTHERWISE, HOIST_ITEM_LEAVE };
+/* Operations on a stack of sizes: the first two push a value, the others replace the two topmost values. */
+enum {
+  HOIST_SIZE_CONSTANT,
+  HOIST_SIZE_NAME,
+  HOIST_SIZE_ADD,
+  HOIST_SIZE_MULTIPLY,
+  HOIST_SIZE_FLOOR_DIVISION,
+  HOIST_SIZE_REMAINDER,
+  HOIST_SIZE_MINIMUM,
+  HOIST_SIZE_MAXIMUM
+};
+/* Numbers that may depend on open sizes: an extent of an array, a kernel's `global` in a dimension, its operations. */
+enum { HOIST_NUMBER_EXTENT, HOIST_NUMBER_GLOBAL, HOIST_NUMBER_OPERATIONS };
+/* Limit of values on the stack at a time. */
+#define HOIST_MOST_SIZE_VALUES 32
 #define HOIST_NO_ARRAY UINT32_MAX
 /* Limit of iterations, whatever the plan specifies. */
 #define HOIST_MOST_ITERATIONS ((uint64_t)1 << 31)
@@ -112,9 +130,22 @@ HOIST_RECORD(saved_state, HOIST_SAVED_STATE_FIELDS)
 HOIST_RECORD(extent, HOIST_EXTENT_FIELDS)
 HOIST_RECORD(made_for, HOIST_MADE_FOR_FIELDS)
 
+HOIST_RECORD(operation, HOIST_OPERATION_FIELDS)
+
+typedef struct hoist_plan_open_size {
+  HOIST_MEMBERS(HOIST_OPEN_SIZE_FIELDS)
+  int64_t now; /* the chosen size; after reading the largest one */
+} hoist_plan_open_size;
+
+typedef struct hoist_plan_open_number {
+  HOIST_MEMBERS(HOIST_OPEN_NUMBER_FIELDS)
+  int64_t most; /* its value for the largest sizes */
+} hoist_plan_open_number;
+
 typedef struct hoist_plan_array {
   HOIST_MEMBERS(HOIST_ARRAY_FIELDS)
-  uint64_t bytes;
+  uint64_t bytes;    /* of the chosen sizes */
+  uint64_t capacity; /* of the largest ones, for which memory is allocated */
 } hoist_plan_array;
 
 typedef struct hoist_plan_parameter {
@@ -188,6 +219,9 @@ typedef struct hoist_plan {
   uint64_t hash;          /* of plan.bin */
   size_t state_count;     /* the model's inputs are the others, see hoist_model_inputs */
   hoist_plan_state* states;
+  size_t open_size_count, open_number_count;
+  hoist_plan_open_size* open_sizes;
+  hoist_plan_open_number* open_numbers;
   size_t preprocessing_count; /* entries of preprocessing.bin, which only the first specialisation has */
   hoist_plan_preprocessing* preprocessing;
 } hoist_plan;
@@ -243,6 +277,12 @@ HOIST_INTERNAL int hoist_share_memory(const hoist_plan_array* a, const hoist_pla
 /* For parameters bound to one array: true unless their regions lie apart. Parts of a concatenation share an array, each
  * in its own region. */
 HOIST_INTERNAL int hoist_parameters_overlap(const hoist_plan_parameter* a, const hoist_plan_parameter* b);
+
+/* Gives the open sizes these values, one each in order, and changes every number that depends on them. After a failure
+ * the plan is unchanged: a value out of range, or a number that would exceed its value for the largest sizes. */
+HOIST_INTERNAL hoist_status hoist_plan_resize(hoist_plan* plan, const int64_t* sizes, hoist_error* error);
+/* Sets each open size that is an extent of the array to that extent of the shape. */
+HOIST_INTERNAL void hoist_sizes_of_shape(const hoist_plan* plan, size_t array, const int64_t* shape, int64_t* sizes);
 
 HOIST_INTERNAL hoist_status hoist_plan_read(const char* folder, hoist_plan* plan, hoist_error* error);
 /* The plan of a specialisation other than the first: it has the inputs and outputs of `root`, in the listed shapes. */

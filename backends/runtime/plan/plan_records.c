@@ -47,6 +47,7 @@ HOIST_INTERNAL void hoist_check_listed_file(hoist_cursor* c, hoist_plan_listed_f
 HOIST_INTERNAL void hoist_check_array(hoist_cursor* c, hoist_plan_array* array) {
   uint64_t elements;
   hoist_measure_shape(c, array->scalar, array->rank, array->shape, &elements, &array->bytes);
+  array->capacity = array->bytes;
   const int weights = array->place == HOIST_PLACE_WEIGHTS, arena = array->place == HOIST_PLACE_ARENA;
   const uint64_t room = weights ? c->plan->weights_bytes : arena ? c->plan->arena_bytes : UINT64_MAX;
   if (array->offset > room || array->bytes > room - array->offset)

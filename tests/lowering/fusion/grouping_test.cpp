@@ -163,7 +163,7 @@ TEST(Grouping, ScoresStayApartFromLayersThatDivideTheirRows) {
 
 // Relative positions shift each row of scores by one, through views that divide rows at other places: in a kernel of
 // both no operand of the product would serve several results. A view that divides rows into whole heads is fused.
-// Stored with channels innermost, as a later convolution wants them, copies along time would fold once for each time.
+// Stored in the order of a later convolution (NHWC), copies along time would fold once for each time.
 TEST(Grouping, FoldsStayApartFromTheirCopies) {
   for (const bool copies : {false, true}) {
     NamedModel g;

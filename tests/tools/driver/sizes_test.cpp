@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backends/opencl/bundle_runner.h"
 #include "ir/base/seeded.h"
 #include "tests/tools/program.h"
 #include "tools/base/files.h"
@@ -101,15 +100,14 @@ TEST_F(SizesTest, EveryCommandKnowsTheSizes) {
 TEST_F(SizesTest, ProgramsOfAllSizesAreKeptInTheBundle) {
   ASSERT_EQ(compile("s.hoist", {"--dim", "N=1,4", "--programs"}).code, 0);
   EXPECT_EQ(std::distance(fs::directory_iterator(in("s.hoist/programs")), {}), 2);
-  for (const int64_t samples : {1, 4}) {
-    RunOptions options;
-    options.cache_folder = in("cache");
-    options.sizes = {{"N", samples}};
-    auto runner = BundleRunner::open(in("s.hoist"), options);
-    ASSERT_TRUE(runner.ok()) << runner.errors()[0].text();
-    EXPECT_EQ(runner->cache_outcome(), "hit: programs/ of the bundle") << samples;
+  // In processes of their own: PoCL's devices are those at the first use of OpenCL in a process, and one without launch
+  // threads, which small bundles prefer, may not be among them after other tests.
+  for (const char* size : {"N=1", "N=4"}) {
+    const Ran timed = run_hoist({"bench", in("s.hoist"), "--dim", size, "--seconds", "0.01", "--json", "-"},
+                                "XDG_CACHE_HOME=" + in("cache") + " ");
+    EXPECT_THAT(timed.out, HasSubstr("hit: programs/ of the bundle")) << size << timed.err;
   }
-  EXPECT_FALSE(fs::exists(in("cache")));
+  EXPECT_FALSE(fs::exists(in("cache/hoist")));
   EXPECT_EQ(run_hoist({"verify", in("s.hoist")}).code, 0);
   EXPECT_EQ(compile("s.hoist", {"--force"}).code, 0);
   EXPECT_FALSE(fs::exists(in("s.hoist/programs")));

@@ -392,6 +392,8 @@ class Bundle:
                 with self._choice():
                     for port, array in arrays:
                         self._call("hoist_choose_input_shape", port.index, _shape(array.shape), array.ndim)
+                # An input may contradict the sizes that another one has chosen.
+                arrays = [self._exact("input", port.array.name, array) for port, array in arrays]
             for port, array in arrays:
                 self._set(port, array)
             self._call("hoist_run")
@@ -538,7 +540,7 @@ class Bundle:
             return int(getattr(self._library, function)(self._opened().pointer))
 
     def _choice(self) -> _Choice:
-        return _Choice(self._library, self._opened())
+        return _Choice(self._library, self._opened(), self._described)
 
     def _ports(self, kind: str) -> dict[str, _Port]:
         """The inputs, outputs or states of the specialisation in use, by name, in order; each specialisation is described
@@ -647,14 +649,16 @@ class Bundle:
 class _Choice:
     """Restores the specialisation if a choice in several calls fails."""
 
-    def __init__(self, library: ctypes.CDLL, handle: _Handle) -> None:
-        self.library, self.handle = library, handle
+    def __init__(self, library: ctypes.CDLL, handle: _Handle, described: dict[tuple[str, int], dict[str, _Port]]) -> None:
+        self.library, self.handle, self.described = library, handle, described
 
     def __enter__(self) -> None:
         self.before = self.library.hoist_specialisation_in_use(self.handle.pointer)
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is not None and self.library.hoist_specialisation_in_use(self.handle.pointer) != self.before:
+        if self.library.hoist_specialisation_in_use(self.handle.pointer) == self.before:
+            self.described.clear()  # the choice of an open size changes shapes of the specialisation in use
+        elif kind is not None:
             self.library.hoist_choose(self.handle.pointer, self.before)
 
 
