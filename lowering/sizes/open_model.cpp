@@ -378,6 +378,10 @@ Result<LoweredModel> lower_open(const ProgramForSize& program, const PlanSize& s
   HOIST_TRY(const Program other, program(probes[1]));
   Diagnostics errors = other_extents(one, probes[0], other, probes[1], size);
   errors.insert(errors.end(), model.errors().begin(), model.errors().end());
+  for (Diagnostic& error : errors) {
+    if (error.hint.empty())
+      error.hint = fmt::format("another range may have one form, or list sizes: {}=16,64", size.name);
+  }
   return errors;
 }
 

@@ -99,7 +99,7 @@ void prepare_folds(Rewriter& r, const StrategyInput& input, const Profile&) {
 // its group, about 6 ns in PoCL.
 int64_t rows_together(int64_t rows, int64_t columns, const OpenExtents& open) {
   constexpr int64_t most = 512;  // limit of elements per work-group: some tens of vectors
-  if (open.contain(rows)) return std::clamp<int64_t>(most / open.typical(columns), 1, open.most_rows(rows));
+  if (open.contain(rows)) return open.block_rows(rows, most / open.typical(columns));
   int64_t together = std::clamp<int64_t>(most / open.typical(columns), 1, rows);
   while (rows % together != 0) --together;
   return together;

@@ -72,7 +72,7 @@ void map_row_blocks(Rewriter& r, const StrategyInput& input, const Profile& prof
   const int64_t rows = extent(r.term(), nest.rows, 0);
   int64_t together = rows_of_block(input.open.typical(rows), materialised_bytes(row, profile, input.open),
                                    sums_of_row(row, profile, input.open), profile);
-  if (input.open.contain(rows)) together = std::min(together, input.open.most_rows(rows));
+  if (input.open.contain(rows)) together = input.open.block_rows(rows, together);
   Path place = open(r, "open-row-blocks", nest.rows, {{"R", together}});
   std::vector<Path> arrays;
   for (; r.apply("materialise-block", place); place = further(place, {1, 0})) arrays.push_back(further(place, {0}));

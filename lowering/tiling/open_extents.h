@@ -25,8 +25,12 @@ struct OpenExtents {
   bool contain(int64_t extent) const {
     return std::any_of(sizes.begin(), sizes.end(), [&](const OpenExtent& size) { return size.decides(extent); });
   }
-  /// The most rows of an open extent that a block may have: small sizes fill a block, and others leave a small tail.
-  int64_t most_rows(int64_t extent) const { return std::max<int64_t>(1, typical(extent) / 8); }
+  /// The number of rows, at most `most`, of a block of an open extent: small sizes fill a block, and others leave a
+  /// small tail. Never two: at the probes, which are odd, a tail of one row looks like a constant.
+  int64_t block_rows(int64_t extent, int64_t most) const {
+    const int64_t rows = std::clamp<int64_t>(most, 1, std::max<int64_t>(1, typical(extent) / 8));
+    return rows == 2 ? 1 : rows;
+  }
   /// The extent, or its value for the typical sizes.
   int64_t typical(int64_t extent) const {
     for (const OpenExtent& size : sizes) {
