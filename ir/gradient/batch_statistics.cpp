@@ -1,7 +1,9 @@
 #include "ir/gradient/batch_statistics.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <string_view>
 
 #include "ir/gradient/linear_terms.h"
 #include "ir/operators/operators.h"
@@ -35,9 +37,13 @@ double epsilon_of(const Spec& call) {
   return given == nullptr ? 1e-5 : *given;
 }
 
+// Operators of an image, scale, bias, mean and variance by channel.
+constexpr auto normalisations = std::to_array<std::string_view>({"BatchNormalization"});
+
 bool is_by_batch(const Spec& call, const std::function<Expr(const std::string&)>& term_of) {
   const OperatorCall& operation = *call.operation;
-  if (!operation.domain.empty() || operation.name != "BatchNormalization" || operation.results != 1) return false;
+  const bool is_known = std::find(normalisations.begin(), normalisations.end(), operation.name) != normalisations.end();
+  if (!operation.domain.empty() || !is_known || operation.results != 1) return false;
   if (call.children.size() != 5) return false;
   const auto is_value = [](Expr e) { return e->pattern == Pattern::parameter; };
   if (!std::all_of(call.children.begin(), call.children.end(), is_value)) return false;
