@@ -199,6 +199,19 @@ void share_folds_of_elements(Rewriter& r, const StrategyInput& input, const Prof
   share_folds(r, input, profile, of_element);
 }
 
+// True if work-items share folds of the value.
+bool has_shared_folds(Expr term, const Path& inside) {
+  return any_node(at(term, inside), [](Expr e) { return e->pattern == Pattern::map && e->mode == Mode::local; });
+}
+
+// Folds whose steps no number of work-items divides stay with a work-item each.
+void map_folds_to_groups(Rewriter& r, const StrategyInput& input, const Profile& profile) {
+  if (has_shared_folds(r.term(), input.inside))
+    map_sums_to_groups(r, input, profile);
+  else
+    map_elements_to_items(r, input, profile);
+}
+
 // True for a long fold for each element, along adjacent elements of an array, or for so few elements that a work-item
 // for each would leave most of the device idle.
 bool folds_in_groups(Expr term, const StrategyInput& input, const Profile& profile) {
@@ -265,15 +278,14 @@ Strategy gpu_tiles() {
 Strategy gpu_sums() {
   return {"group-sums", "GPU: a work-group for each element; its work-items share the sum",
           [](Expr term, const StrategyInput& input, const Profile& profile) {
-            const auto shared = [](Expr e) { return e->pattern == Pattern::map && e->mode == Mode::local; };
-            return profile.gpu && any_node(at(term, input.inside), shared);
+            return profile.gpu && has_shared_folds(term, input.inside);
           },
           map_sums_to_groups};
 }
 
 Strategy gpu_folds() {
   return {"group-folds", "GPU: a work-group for each element that is a long fold, which its work-items share",
-          folds_in_groups, map_sums_to_groups, share_folds_of_elements};
+          folds_in_groups, map_folds_to_groups, share_folds_of_elements};
 }
 
 Strategy gpu_turned_tiles() {

@@ -162,7 +162,9 @@ TEST(GpuFolds, AGroupFoldsAdjacentElements) {
   EXPECT_EQ(count_nodes(long_rows, is_shared), 2u) << "256 parts, and 16 parts of these";
   EXPECT_EQ(count_mode(long_rows, Mode::global), 0u);
   EXPECT_EQ(count_nodes(folded({37, 256}, rows), is_shared), 1u + 1u);
-  EXPECT_EQ(count_nodes(folded({37, 4099}, rows), is_shared), 0u) << "nothing divides a row";
+  const Expr odd = folded({37, 4099}, rows);
+  EXPECT_EQ(count_nodes(odd, is_shared), 0u) << "nothing divides a row";
+  EXPECT_EQ(count_mode(odd, Mode::global), 1u) << "a group would have one work-item";
   const Attributes columns = {{"axes", std::vector<int64_t>{0}}, {"keepdims", int64_t{0}}};
   EXPECT_EQ(count_mode(folded({128, 4096}, columns), Mode::group), 0u) << "adjacent work-items read adjacent columns";
   EXPECT_EQ(count_nodes(folded({4096, 37}, columns), is_shared), 2u) << "37 work-items would be few";
