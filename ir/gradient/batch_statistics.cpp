@@ -102,10 +102,10 @@ std::optional<NormalisationAdjoints> adjoints_by_batch(const Spec& call, Expr ad
       zip({by_channels(adjoint), by_channels(image), means, variances}));
   out.scale = store(scale->name + ".gradient", of_scale);
 
+  // The parts of a channel: adjoint, image, scale, mean, variance, and the sums for bias and scale.
   const auto of_channel = [&](const std::vector<Expr>& c) {
-    const auto [factor, mean, variance, bias_sum, scale_sum] = std::tuple(c[2], c[3], c[4], c[5], c[6]);
-    const Expr divisor = deviation(variance), n = literal(scalar, count);
-    const Expr slope = over(scale_sum, times(divisor, n)), offset = over(bias_sum, n);
+    const Expr factor = c[2], mean = c[3], divisor = deviation(c[4]), n = literal(scalar, count);
+    const Expr slope = over(c[6], times(divisor, n)), offset = over(c[5], n);
     const std::function<Expr(Expr, Expr)> of_rows = [&](Expr dys, Expr xs) {
       if (dys->type->is_scalar())
         return times(minus(minus(dys, offset), times(minus(xs, mean), slope)), over(factor, divisor));
