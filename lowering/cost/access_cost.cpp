@@ -26,23 +26,6 @@ constexpr double tile_rows = 4, tile_vectors = 2;
 // NHWC, groups of 12 as long (Zen 4).
 constexpr double outer_load = 6;
 
-// The distance in memory of adjacent elements along each dimension.
-std::vector<int64_t> strides_in(const std::vector<int64_t>& shape, const DimensionOrder& stored) {
-  std::vector<int64_t> out(shape.size(), 0);
-  int64_t stride = 1;
-  for (size_t i = stored.size(); i-- > 0;) {
-    out[static_cast<size_t>(stored[i])] = stride;
-    stride *= shape[static_cast<size_t>(stored[i])];
-  }
-  return out;
-}
-
-int64_t address_of(const std::vector<int64_t>& position, const std::vector<int64_t>& strides) {
-  int64_t sum = 0;
-  for (size_t i = 0; i < position.size(); ++i) sum += position[i] * strides[i];
-  return sum;
-}
-
 bool is_array_of_scalars(Type type) { return type->is_array() && leaf_of(type)->is_scalar(); }
 
 }  // namespace

@@ -112,6 +112,20 @@ std::vector<int64_t> ElementReads::position(const ElementRead& read, const std::
   return out;
 }
 
+std::vector<int64_t> strides_in(const std::vector<int64_t>& shape, const std::vector<int64_t>& stored) {
+  std::vector<int64_t> out(shape.size(), 0);
+  int64_t stride = 1;
+  for (size_t i = stored.size(); i-- > 0;) {
+    out[static_cast<size_t>(stored[i])] = stride;
+    stride *= shape[static_cast<size_t>(stored[i])];
+  }
+  return out;
+}
+
+int64_t address_of(const std::vector<int64_t>& position, const std::vector<int64_t>& strides) {
+  return std::inner_product(position.begin(), position.end(), strides.begin(), int64_t{0});
+}
+
 namespace {
 
 // True if at most every second step along a dimension of tiles reads another position.
@@ -159,16 +173,12 @@ namespace {
 std::unordered_map<std::string, std::vector<int64_t>> strides_by_parameter(Expr term) {
   std::unordered_map<std::string, std::vector<int64_t>> out;
   for (const Expr p : parameters_of(term)) {
-    std::vector<int64_t> strides = shape_of(p->type);
-    int64_t stride = 1;
-    for (size_t d = strides.size(); d-- > 0;) stride *= std::exchange(strides[d], stride);
-    out.emplace(p->name, std::move(strides));
+    const std::vector<int64_t> shape = shape_of(p->type);
+    std::vector<int64_t> stored(shape.size());
+    std::iota(stored.begin(), stored.end(), int64_t{0});
+    out.emplace(p->name, strides_in(shape, stored));
   }
   return out;
-}
-
-int64_t address(const std::vector<int64_t>& position, const std::vector<int64_t>& strides) {
-  return std::inner_product(position.begin(), position.end(), strides.begin(), int64_t{0});
 }
 
 }  // namespace
@@ -180,7 +190,7 @@ bool reads_vectors(Expr term, int64_t count) {
   const auto strides = strides_by_parameter(term);
   const auto are_vectors = [&](const ElementRead& read, std::vector<int64_t> element) {
     element.back() = element.back() / count * count;
-    const auto here = [&] { return address(reads->position(read, element, steps), strides.at(read.parameter)); };
+    const auto here = [&] { return address_of(reads->position(read, element, steps), strides.at(read.parameter)); };
     const int64_t first = here();
     int64_t distance = 0;
     for (int64_t i = 1; i < count; ++i) {
@@ -209,7 +219,7 @@ bool folds_along_rows(Expr term) {
   return std::any_of(reads->reads().begin(), reads->reads().end(), [&](const ElementRead& read) {
     if (read.loops.empty() || read.depends_on_data || reads->loop_counts()[read.loops.back()] < 2) return false;
     std::vector<int64_t> element(shape.size(), 0), steps = first_step;
-    const auto here = [&] { return address(reads->position(read, element, steps), strides.at(read.parameter)); };
+    const auto here = [&] { return address_of(reads->position(read, element, steps), strides.at(read.parameter)); };
     const int64_t first = here();
     steps[read.loops.back()] = 1;
     const bool along = std::abs(here() - first) == 1;

@@ -58,6 +58,12 @@ class ElementReads {
   std::vector<int64_t> counts_;
 };
 
+/// The distance in memory of adjacent elements along each dimension of an array; its stored dimension i is the
+/// dimension stored[i].
+std::vector<int64_t> strides_in(const std::vector<int64_t>& shape, const std::vector<int64_t>& stored);
+/// The place in memory of the element at a position.
+int64_t address_of(const std::vector<int64_t>& position, const std::vector<int64_t>& strides);
+
 /// True if each array that the folds of a term read serves adjacent elements of the result along one of its last two
 /// dimensions of more than one element, as the operands of a matrix product serve rows and columns: tiles then load an
 /// operand once for many elements. False for a term without folds or without a formula of an element.
