@@ -78,6 +78,11 @@ int64_t contiguous_terms(const Definition& d, const Weights& w, const std::vecto
   return extents[d.channels_first || outputs_first ? 1 : extents.size() - 2];
 }
 
+int64_t terms_of_sum(const Definition& d, const Weights& w) {
+  if (d.channels_first) return element_count(w.extents) / w.extents[0];
+  return w.extents.size() < 2 ? element_count(w.extents) : contiguous_terms(d, w, w.extents);
+}
+
 WordProducts products_in_word(const Definition& d, const std::map<std::string, Type>& types, const Weights& w,
                               const Profile& profile) {
   auto type = types.find(w.value);

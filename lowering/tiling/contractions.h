@@ -32,6 +32,9 @@ int64_t lanes_in_group(const Definition& d, const Weights& w, int64_t width);
 /// dimension of a matrix that is not the output dimension.
 int64_t contiguous_terms(const Definition& d, const Weights& w, const std::vector<int64_t>& extents);
 
+/// The number of products in each sum of a contraction with these weights.
+int64_t terms_of_sum(const Definition& d, const Weights& w);
+
 /// Products of contiguous elements in words of four bytes, which one instruction adds to a sum.
 struct WordProducts {
   int64_t together = 0;      ///< products per word; 0 if no instruction computes the sums

@@ -89,10 +89,7 @@ CpuResults tiled_on_cpu(const Program& program, const Definition& d, const std::
     const int64_t right = element_count(d.weights[0].extents), columns = std::max<int64_t>(1, out.columns);
     // A part of the cache is for the left operand and the results.
     const int64_t f32 = 4, cache = profile.second_caches / profile.compute_units * 3 / 4;
-    const int64_t steps = d.channels_first                  ? right / d.weights[0].extents[0]
-                          : d.weights[0].extents.size() < 2 ? right
-                                                            : contiguous_terms(d, d.weights[0], d.weights[0].extents);
-    out.columns_in_cache = std::max<int64_t>(1, cache / (f32 * steps));
+    out.columns_in_cache = std::max<int64_t>(1, cache / (f32 * terms_of_sum(d, d.weights[0])));
     out.small_right = d.weights[0].groups > 1 || (4 * right <= small && right / columns >= columns);
     // A tile's columns of bytes are a part of a cache line, which each pass over the results would write again.
     const Type leaf = leaf_of(d.expression->type);
