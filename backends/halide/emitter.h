@@ -35,6 +35,8 @@ struct Unsupported {
 H::Expr number(const Nat& n);
 /// Halide's name of the argument that holds a size's value.
 std::string size_argument(const std::string& name);
+/// The number of elements of an array.
+Nat elements_of(const std::vector<Nat>& shape);
 /// The constant. Unsupported: a size with names, where the kernel's form depends on the number.
 int64_t known_at_compile_time(const Nat& n);
 
@@ -220,7 +222,7 @@ class Emitter {
   const std::vector<Nat>& group_extents() const { return group_extents_; }
   /// The total steps of the group loops, and of those around the loop that threads divide: how often that loop runs
   /// (native code).
-  Nat groups() const;
+  Nat groups() const { return elements_of(group_extents_); }
   const Nat& outside_divided() const { return outside_divided_; }
   /// Which of OpenCL's dimensions that loop is; the innermost loop is the first.
   size_t divided_dimension() const { return divided_dimension_; }

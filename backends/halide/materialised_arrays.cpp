@@ -308,16 +308,13 @@ Emitter::Holder Emitter::hold(const std::string& name, const Layout& layout, Spr
 
 void Emitter::keep(const Holder& h, const Nest& nest, bool is_local) {
   H::Func f = h.func;
-  for (size_t i = 0; i < h.own.size(); ++i) f.bound(h.own[i], 0, number(h.layout.shape[i]));
-  for (const Loop& l : h.spread) f.bound(l.variable, 0, number(l.extent));
   // Memory on the stack is that of the largest size.
-  for (size_t i = 0; i < h.own.size(); ++i) {
-    if (!h.layout.shape[i].is_constant())
-      f.bound_storage(h.own[i], static_cast<int32_t>(upper_bound(h.layout.shape[i])));
-  }
-  for (const Loop& l : h.spread) {
-    if (!l.extent.is_constant()) f.bound_storage(l.variable, static_cast<int32_t>(upper_bound(l.extent)));
-  }
+  const auto bound = [&](const H::Var& dimension, const Nat& extent) {
+    f.bound(dimension, 0, number(extent));
+    if (!extent.is_constant()) f.bound_storage(dimension, static_cast<int32_t>(upper_bound(extent)));
+  };
+  for (size_t i = 0; i < h.own.size(); ++i) bound(h.own[i], h.layout.shape[i]);
+  for (const Loop& l : h.spread) bound(l.variable, l.extent);
   f.never_partition_all();
   Stored stored{f, h.enclosing, false, is_local, nest.loops, h.spread};
   for (size_t i = 0; i < h.own.size(); ++i) stored.own.emplace_back(h.own[i], h.layout.shape[i]);

@@ -134,8 +134,7 @@ Value Emitter::read_parameter(Expr e) {
   const int each_byte = packed ? 8 / row(kind).bits : 1;
   // An array without elements is never read and is not an argument of the kernel.
   if (std::find(shape.begin(), shape.end(), Nat(0)) != shape.end()) return nothing(kind, shape.size());
-  Nat elements = 1;
-  for (const Nat& n : shape) elements = elements * n;
+  const Nat elements = elements_of(shape);
   // Halide takes strides that are not constant from the buffer, which the runtime leaves empty.
   const bool has_open_strides =
       std::any_of(shape.begin() + (shape.empty() ? 0 : 1), shape.end(), [](const Nat& n) { return !n.is_constant(); });

@@ -59,8 +59,8 @@ void end_at_a_vector(Stored& stored, int64_t vector_bytes) {
   if (growth.multiple > 1) stored.func.align_storage(dimensions[growth.dimension].first, number(growth.multiple));
 }
 
-// The elements of a column of a local array are in different banks if the length of its rows is odd. There are 32 banks
-// of four bytes (CUDA C programming guide, section 5.3.2; 16 or 32 of them on other GPUs).
+// The elements of a column of a local array are in different banks if the length of its rows is odd. Local memory of
+// NVIDIA's GPUs has 32 banks of four bytes (CUDA C programming guide, shared memory).
 void keep_columns_in_banks(Stored& stored) {
   constexpr int64_t banks = 32;
   const auto& [row, extent] = stored.own.front();
@@ -80,8 +80,7 @@ H::Func Emitter::build() {
     unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "results are arrays of scalars");
   if (row(layout.scalars[0]).bits < 8)
     unsupported(fmt::format("a kernel's result of type {}", text(e->type)), "sub-byte types can be read only");
-  Nat elements = 1;
-  for (const Nat& n : layout.shape) elements = elements * n;
+  const Nat elements = elements_of(layout.shape);
   if (upper_bound(elements) >= int64_t{1} << 31)
     unsupported(fmt::format("a result of {} elements", upper_bound(elements)), "at most 2147483647 are supported");
   if (elements == Nat(0)) unsupported("an empty result");
@@ -153,12 +152,6 @@ H::Func Emitter::build() {
   result.output_buffer().set_host_alignment(64);
   place_all(result, order);
   return result;
-}
-
-Nat Emitter::groups() const {
-  Nat out = 1;
-  for (const Nat& extent : group_extents_) out = out * extent;
-  return out;
 }
 
 H::Expr Emitter::flat_index(const std::vector<H::Expr>& index) const {

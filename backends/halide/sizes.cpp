@@ -74,6 +74,12 @@ H::Expr number(const Nat& n) {
   return H::Internal::simplify(stack.front());
 }
 
+Nat elements_of(const std::vector<Nat>& shape) {
+  Nat out = 1;
+  for (const Nat& n : shape) out = out * n;
+  return out;
+}
+
 int64_t known_at_compile_time(const Nat& n) {
   if (!n.is_constant())
     unsupported("a loop of " + n.text() + " steps that are written out, of which a number is needed");
