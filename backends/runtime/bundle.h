@@ -15,6 +15,8 @@ HOIST_INTERNAL void hoist_close_parts(hoist_bundle* bundle);
 
 /* Gives the open sizes these values; a failure changes nothing. NULL: the largest ones. */
 HOIST_INTERNAL hoist_status hoist_resize(hoist_bundle* bundle, const int64_t* sizes);
+/* Adds a name to a list for a message, which is cut at its capacity. */
+HOIST_INTERNAL void hoist_list_name(char* list, size_t capacity, const char* name);
 /* As hoist_choose_size and hoist_choose_input_shape, for a bundle with open sizes. */
 HOIST_INTERNAL hoist_status hoist_resize_by_name(hoist_bundle* bundle, const char* name, int64_t size);
 HOIST_INTERNAL hoist_status hoist_resize_by_shape(hoist_bundle* bundle, size_t input, const int64_t* shape);

@@ -269,8 +269,8 @@ size_t hoist_specialisation_count(const hoist_bundle* bundle); /* 1 if there are
 size_t hoist_specialisation_in_use(const hoist_bundle* bundle);
 hoist_status hoist_describe_specialisation(hoist_bundle* bundle, size_t index, hoist_specialisation* specialisation);
 hoist_status hoist_choose(hoist_bundle* bundle, size_t index);
-/* A bundle with open sizes runs any of them with the same kernels, and memory for the largest ones. Choosing sizes
- * takes no time that matters, and unsets inputs whose shape changes. */
+/* A bundle with open sizes runs any of them with the same kernels, and memory for the largest ones. A choice compiles
+ * and allocates nothing, and unsets inputs whose shape changes. */
 size_t hoist_open_size_count(const hoist_bundle* bundle);
 hoist_status hoist_describe_open_size(hoist_bundle* bundle, size_t index, hoist_open_size* size);
 /* Chooses one size by its name; the others stay. */

@@ -2,7 +2,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* POSIX */
 #endif
-#include <stdio.h>
 #include <string.h>
 
 #include "backends/runtime/bundle.h"
@@ -41,17 +40,15 @@ HOIST_INTERNAL hoist_status hoist_resize(hoist_bundle* b, const int64_t* sizes) 
 
 HOIST_INTERNAL hoist_status hoist_resize_by_name(hoist_bundle* b, const char* name, int64_t size) {
   int64_t sizes[HOIST_MOST_OPEN_SIZES];
-  char there[512] = "";
-  size_t found = b->plan.open_size_count;
-  for (size_t i = 0; i < b->plan.open_size_count; ++i) {
-    const hoist_plan_open_size* one = &b->plan.open_sizes[i];
-    const size_t used = strlen(there);
-    if (strcmp(one->name, name) == 0) found = i;
-    sizes[i] = found == i ? size : one->now;
-    snprintf(there + used, sizeof there - used, "%s%s", i ? ", " : "", one->name);
-  }
-  if (found == b->plan.open_size_count)
+  const size_t count = b->plan.open_size_count;
+  size_t found = 0;
+  while (found < count && strcmp(b->plan.open_sizes[found].name, name) != 0) ++found;
+  if (found == count) {
+    char there[512] = "";
+    for (size_t i = 0; i < count; ++i) hoist_list_name(there, sizeof there, b->plan.open_sizes[i].name);
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no size is called %s (there are: %s)", name, there);
+  }
+  for (size_t i = 0; i < count; ++i) sizes[i] = i == found ? size : b->plan.open_sizes[i].now;
   return hoist_resize(b, sizes);
 }
 
@@ -64,14 +61,11 @@ HOIST_INTERNAL hoist_status hoist_resize_by_shape(hoist_bundle* b, size_t input,
   for (size_t i = 0; i < b->plan.open_size_count; ++i) before[i] = sizes[i] = b->plan.open_sizes[i].now;
   hoist_sizes_of_shape(&b->plan, number, shape, sizes);
   if (hoist_plan_resize(&b->plan, sizes, &b->error)) return b->error.status;
-  size_t same = 0, differs = 0;
+  size_t same = 0;
   while (same < array->rank && shape[same] == array->shape[same]) ++same;
-  differs = same < array->rank;
-  const int64_t expected = differs ? array->shape[same] : 0;
+  const int64_t expected = same < array->rank ? array->shape[same] : 0;
   hoist_plan_resize(&b->plan, before, &b->error); /* they were valid */
-  if (differs) {
-    return hoist_fail(&b->error, HOIST_BAD_SIZE, "input %s: extent %zu is %lld, and the bundle takes %lld there",
-                      array->name, same, (long long)shape[same], (long long)expected);
-  }
-  return hoist_resize(b, sizes);
+  if (same == array->rank) return hoist_resize(b, sizes);
+  return hoist_fail(&b->error, HOIST_BAD_SIZE, "input %s: extent %zu is %lld, and the bundle takes %lld there",
+                    array->name, same, (long long)shape[same], (long long)expected);
 }

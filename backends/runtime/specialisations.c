@@ -61,6 +61,11 @@ hoist_status hoist_choose(hoist_bundle* b, size_t index) {
   return HOIST_OK;
 }
 
+HOIST_INTERNAL void hoist_list_name(char* list, size_t capacity, const char* name) {
+  const size_t used = strlen(list);
+  snprintf(list + used, capacity - used, "%s%s", used ? ", " : "", name);
+}
+
 hoist_status hoist_choose_size(hoist_bundle* b, const char* name, int64_t size) {
   const hoist_plan* root = hoist_root_plan(b);
   char there[512] = "";
@@ -71,10 +76,7 @@ hoist_status hoist_choose_size(hoist_bundle* b, const char* name, int64_t size) 
   }
   while (k < root->size_count && strcmp(root->size_names[k], name) != 0) ++k;
   if (k == root->size_count) {
-    for (size_t i = 0; i < root->size_count; ++i) {
-      const size_t used = strlen(there);
-      snprintf(there + used, sizeof there - used, "%s%s", i ? ", " : "", root->size_names[i]);
-    }
+    for (size_t i = 0; i < root->size_count; ++i) hoist_list_name(there, sizeof there, root->size_names[i]);
     return hoist_fail(&b->error, HOIST_BAD_ARGUMENT, "no size is called %s (there are: %s)", name, there);
   }
   const hoist_plan_specialisation* all = root->specialisations;
