@@ -270,20 +270,26 @@ Result<CompiledModel> compile_model(const std::filesystem::path& path, const Mod
                        "add --target native");
   HOIST_TRY_VOID(read_schedule_scripts(options));
   HOIST_TRY(Profile profile, choose_profile(options));
-  const auto program = [path, options, name = size.name](int64_t n) {
+  const auto read = [path, options, name = size.name](int64_t n) {
     ModelOptions one = options;
     one.dimensions.push_back(name + "=" + std::to_string(n));
     return read_program(path, one);
   };
-  HOIST_TRY(Program largest, program(size.most));
+  HOIST_TRY(Program largest, read(size.most));
+  const auto program = [&](int64_t n) -> Result<Program> { return n == size.most ? largest : read(n); };
   CompileOptions compile = compile_options(options);
   HOIST_TRY(LoweredModel lowered, lower_open(program, size, compile.lower, profile));
   std::vector<LoweredGroup> groups = lowered.groups;
   Progress progress;
   compile.progress = kernel_progress(progress, largest.name);
   HOIST_TRY(Plan plan, make_plan(std::move(lowered), compile, profile));
-  return CompiledModel{std::move(largest), std::move(profile),       std::move(plan), std::move(groups),
-                       options.user_rules, std::move(options.times), program};
+  return CompiledModel{std::move(largest),
+                       std::move(profile),
+                       std::move(plan),
+                       std::move(groups),
+                       options.user_rules,
+                       std::move(options.times),
+                       read};
 }
 
 std::function<void(size_t done, size_t all)> kernel_progress(Progress& progress, const std::string& model) {
