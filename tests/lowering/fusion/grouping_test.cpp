@@ -161,8 +161,6 @@ TEST(Grouping, ScoresStayApartFromLayersThatDivideTheirRows) {
   EXPECT_EQ(model->groups.back().layers, (std::vector<std::string>{"divide", "add"}));
 }
 
-// Relative positions shift each row of scores by one, through views that divide rows at other places: in a kernel of
-// both no operand of the product would serve several results. A view that divides rows into whole heads is fused.
 // Stored in the order of a later convolution (NHWC), copies along time would fold once for each time.
 TEST(Grouping, FoldsStayApartFromTheirCopies) {
   for (const bool copies : {false, true}) {
@@ -181,6 +179,8 @@ TEST(Grouping, FoldsStayApartFromTheirCopies) {
   }
 }
 
+// Relative positions shift each row of scores by one, through views that divide rows at other places: in a kernel of
+// both no operand of the product would serve several results. A view that divides rows into whole heads is fused.
 TEST(Grouping, ScoresStayApartFromLayersThatShiftTheirRows) {
   for (const bool shifts : {false, true}) {
     NamedModel g;

@@ -91,29 +91,33 @@ LoweredModel instance(const LoweredModel& open, int64_t n) {
   return out;
 }
 
+// The outputs of the kernels are the model's at these sizes; `shape` is that of x.
+void expect_right(const LoweredModel& open, const std::string& text, const std::vector<int64_t>& sizes,
+                  const std::vector<std::string>& outputs, std::vector<int64_t> (*shape)(int64_t n)) {
+  for (const int64_t n : sizes) {
+    const Program program = program_of(text, n);
+    const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, shape(n), 7, 0, -2, 2)}};
+    const Bindings expected = values_of(program, inputs), found = outputs_of(instance(open, n), inputs);
+    for (const std::string& output : outputs)
+      EXPECT_TRUE(close(found.at(output), expected.at(output), 1e-4)) << output << " at " << n;
+  }
+}
+
 TEST(OpenModel, ComputesTheModelAtEverySize) {
   const auto open = lowered(perceptron, 1, 300);
   ASSERT_TRUE(open.ok()) << open.errors()[0].text();
   EXPECT_EQ(open->open_sizes, (std::vector<PlanSize>{{"n", 1, 300}}));
-  for (const int64_t n : {1, 2, 5, 7, 16, 33, 64, 150, 299, 300}) {
-    const Program program = program_of(perceptron, n);
-    const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, {n, 20}, 7, 0, -2, 2)}};
-    const Bindings expected = values_of(program, inputs), found = outputs_of(instance(*open, n), inputs);
-    for (const char* output : {"y", "s"})
-      EXPECT_TRUE(close(found.at(output), expected.at(output), 1e-4)) << output << " at " << n;
-  }
+  expect_right(*open, perceptron, {1, 2, 5, 7, 16, 33, 64, 150, 299, 300}, {"y", "s"}, [](int64_t n) {
+    return std::vector<int64_t>{n, 20};
+  });
 }
 
 TEST(OpenModel, ComputesAttentionAtEverySize) {
   const auto open = lowered(attention, 1, 300);
   ASSERT_TRUE(open.ok()) << open.errors()[0].text();
-  for (const int64_t n : {1, 2, 15, 16, 17, 64, 131, 299, 300}) {
-    const Program program = program_of(attention, n);
-    const Bindings inputs = {{"x", seeded_tensor(Scalar::f32, {2, n, 16}, 7, 0, -2, 2)}};
-    const Bindings expected = values_of(program, inputs), found = outputs_of(instance(*open, n), inputs);
-    for (const char* output : {"y", "m"})
-      EXPECT_TRUE(close(found.at(output), expected.at(output), 1e-4)) << output << " at " << n;
-  }
+  expect_right(*open, attention, {1, 2, 15, 16, 17, 64, 131, 299, 300}, {"y", "m"}, [](int64_t n) {
+    return std::vector<int64_t>{2, n, 16};
+  });
 }
 
 TEST(OpenModel, HasTheNumbersOfTheLargestSize) {

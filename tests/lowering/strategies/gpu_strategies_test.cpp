@@ -174,7 +174,7 @@ TEST(GpuFolds, PoolsOfFewChannelsAreShared) {
   EXPECT_EQ(count_nodes(kernel_of_layer("GlobalAveragePool", {1, 12, 64, 64}), is_shared), 2u);
 }
 
-// Three steps: parts of 256 elements, sums of the parts, their sum.
+// Two steps: blocks of 512 elements, and their sum.
 TEST(GpuFolds, TheOnlyElementIsFoldedInSteps) {
   const std::vector<int64_t> x = {1 << 17};
   const NamedModel graph = model_of(x, {}, {{"layer", "ReduceSum", "", {{"keepdims", int64_t{0}}}, {"x"}, {"y"}}});
