@@ -9,8 +9,8 @@
 
 namespace hoist {
 
-/// A constant or a name pushes a value; every other operation replaces the two topmost values by its result. The order
-/// of the kinds is part of the format of bundles (HOIST_SIZE_CONSTANT and the following in the runtime).
+/// A constant or a name pushes a value; every other operation replaces the two topmost values by its result. Bundles
+/// store the kinds as numbers, and the runtime has the same order (HOIST_SIZE_CONSTANT to HOIST_SIZE_MAXIMUM).
 struct SizeOperation {
   enum Kind : uint8_t { constant, name, add, multiply, floor_division, remainder, minimum, maximum } kind = constant;
   int64_t value = 0;      ///< of a constant

@@ -476,10 +476,9 @@ bool worth_blocks(int64_t rows, int64_t columns, int64_t width) {
   return rows >= width || (rows >= few_lanes && columns % few_lanes == 0);
 }
 
-// True for a copy whose vectors gather elements of few, whole vectors of a row, as a shuffle of channels does: written
-// out, the positions are constants instead of divisions for each lane (60 channels in three groups, two cores of a
-// Xeon:
-// 0.8 ns an element instead of 2.5).
+// True for a copy that gathers the lanes of its vectors from a row of few, whole vectors, as a shuffle of channels
+// does. Written out, the positions are constants instead of divisions for each lane: 0.8 ns an element instead of 2.5
+// for 60 channels in three groups (one core of a Xeon).
 bool computes_positions(Expr term, const Path& place, int64_t width, const OpenExtents& open) {
   constexpr int64_t most_vectors = 16;
   const Expr value = at(term, place);

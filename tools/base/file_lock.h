@@ -25,7 +25,7 @@ class FileLock {
   int descriptor_ = -1;
 };
 
-/// Removes the files of all locks that are held, before a signal ends the process.
+/// Removes the files of all locks that are held, before a signal or exhausted memory ends the process.
 void remove_locks_on_signal();
 
 }  // namespace hoist
